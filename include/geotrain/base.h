@@ -72,6 +72,10 @@ void gt_log(gt_log_level level, const char *format, ...) __attribute__((format(p
 /* Prints a line once per job: only on the rank with speaks_for_job. */
 void gt_log_job(gt_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Draws a line on a terminal, on stderr, over the last one; the next line of the log replaces
+   it.  "": removes it. */
+void gt_log_draw(const char *text);
+
 /* ---- progress -------------------------------------------------------------------------------- */
 
 /* Starts the progress lines of a command of one process.  Without it gt_progress_tell prints
@@ -81,6 +85,11 @@ void gt_progress_begin(const char *what);
 void gt_progress_part(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Prints "geotrain: WHAT: 20 s so far; PREFIX text" to stderr, at most every 10 s. */
 void gt_progress_tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Shows "done of all UNIT": on a terminal a bar with the time left, five times a second, else by
+   gt_progress_tell.  all 0: unknown.  `unit` is a constant; another one begins another bar. */
+void gt_progress_of(size_t done, size_t all, const char *unit);
+/* Removes the bar, before other output. */
+void gt_progress_end(void);
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
@@ -308,6 +317,9 @@ void gt_state_close(gt_state *state);
    not been written for an hour.  Returns the descriptor, or -1 with errno; `temporary` receives the
    path. */
 int gt_temporary_create(char *temporary, size_t size, const char *path);
+/* Makes SIGINT, SIGTERM and SIGHUP remove the last temporary file before they end the process, unless
+   they are ignored or handled.  For commands of one process. */
+void gt_temporary_guard(void);
 /* True if `name` is a name that gt_temporary_create gives for a file `of`. */
 bool gt_temporary_is(const char *name, const char *of);
 /* Returns false with errno. */

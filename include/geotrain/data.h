@@ -85,6 +85,10 @@ const int32_t *gt_dataset_labels(gt_dataset *dataset, gt_split split);
    channels first, almost constant images, mean or std in other units.  Call it before
    gt_dataset_normalise.  GT_ERR_DATA: the first training images cannot be read. */
 gt_status gt_dataset_doubts(gt_dataset *dataset, void (*tell)(const char *text));
+/* Writes a PNG file with a row for each of the first *rows classes, of its first *columns training
+   images; float images from their smallest value, black, to the largest, white.  GT_ERR_DATA: samples
+   are no images of 1 or 3 channels, or a file cannot be read or written. */
+gt_status gt_dataset_sheet(gt_dataset *dataset, const char *path, size_t *rows, size_t *columns);
 /* Returns the tokens of a text (IDS), owned by the data set; else NULL. */
 const gt_tokens *gt_dataset_tokens(const gt_dataset *dataset);
 /* Returns the c means and standard deviations of the input (0 and 1 unless it is scaled); owned by

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +47,26 @@ static void remove_leftovers(const char *folder, const char *name) {
   if (dir) closedir(dir);
 }
 
+/* The temporary file that a signal removes; it may be gone, but no other file gets its name. */
+static struct {
+  char path[4096];
+  volatile sig_atomic_t set;
+} guarded;
+
+static void remove_and_die(int number) {
+  if (guarded.set) unlink(guarded.path);
+  raise(number); /* SA_RESETHAND: the default action follows */
+}
+
+void gt_temporary_guard(void) {
+  static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+  const struct sigaction action = {.sa_handler = remove_and_die, .sa_flags = (int)SA_RESETHAND};
+  struct sigaction before;
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+    if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+      sigaction(numbers[i], &action, NULL);
+}
+
 int gt_temporary_create(char *temporary, size_t size, const char *path) {
   const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
   char folder[4096];
@@ -62,6 +83,9 @@ int gt_temporary_create(char *temporary, size_t size, const char *path) {
       errno = ENAMETOOLONG;
       return -1;
     }
+    guarded.set = false;
+    if ((size_t)snprintf(guarded.path, sizeof guarded.path, "%s", temporary) < sizeof guarded.path)
+      guarded.set = true;
     const int fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd >= 0 || errno != EEXIST) return fd;
   }

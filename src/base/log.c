@@ -22,11 +22,19 @@ void gt_log_threshold(gt_log_level level) {
   identity.threshold = level;
 }
 
+static bool drawn; /* a line that has no end */
+
+void gt_log_draw(const char *text) {
+  if (*text || drawn) fprintf(stderr, "\r%s\033[K", text);
+  drawn = *text != '\0';
+}
+
 /* One fwrite per line, so that lines of different ranks and threads do not mix. */
 static void print_line(const char *who, const char *format, va_list args)
     __attribute__((format(printf, 2, 0)));
 static void print_line(const char *who, const char *format, va_list args) {
   char line[2 * GT_ERROR_TEXT_MAX];
+  gt_log_draw("");
   int head = snprintf(line, sizeof line, "geotrain: %s%s", who, who[0] ? ": " : "");
   size_t used = (size_t)head;
   int body = vsnprintf(line + used, sizeof line - used, format, args);

@@ -148,8 +148,10 @@ static gt_status import(int argc, char **argv) {
   GT_TRY(gt_data_check_output(out, o.format.vocabulary_of, o.force));
   GT_TRY(gt_data_check_output(out, o.format.schema, o.force));
   gt_progress_begin("data import");
-  GT_TRY(gt_data_import(argv[optind], (const char *const *)argv + optind + 1, (size_t)words - 2,
-                        out, &o.format, &found));
+  const gt_status status = gt_data_import(argv[optind], (const char *const *)argv + optind + 1,
+                                          (size_t)words - 2, out, &o.format, &found);
+  gt_progress_end();
+  GT_TRY(status);
   if (found.bytes > 0) say_text(&found);
   return said(out);
 }
@@ -326,7 +328,7 @@ static gt_status split(int argc, char **argv) {
 /* ---- schema and classes ---------------------------------------------------------------------- */
 
 typedef struct {
-  const char *file; /* --out of `schema`, --schema of `classes` */
+  const char *file; /* --out of `schema`, --schema of `classes`, --png of `info` */
   bool force;
 } name_options;
 
@@ -336,11 +338,15 @@ static gt_status take_name_option(void *context, const struct option *option, co
   return o->file = text, GT_OK;
 }
 
-static bool is_schema(const char *path) {
+static int first_byte(const char *path) {
   FILE *file = fopen(path, "re");
   const int first = file ? getc(file) : EOF;
   if (file) fclose(file);
-  return first == '{';
+  return first;
+}
+
+static bool is_schema(const char *path) {
+  return first_byte(path) == '{';
 }
 
 static const struct option schema_table[] = {
@@ -413,16 +419,34 @@ static void print_classes(gt_dataset *dataset) {
   gt_free(counts);
 }
 
+static bool is_png(const char *path) {
+  return first_byte(path) == 0x89;
+}
+
+static gt_status draw(gt_dataset *dataset, const char *png) {
+  size_t rows, columns;
+  GT_TRY(gt_dataset_sheet(dataset, png, &rows, &columns));
+  printf("\n%s: a row for each of %zu classes, with up to %zu training images\n", png, rows,
+         columns);
+  return GT_OK;
+}
+
 static gt_status info(int argc, char **argv) {
+  static const struct option options[] = {
+      {"png", required_argument, NULL, 'p'}, {"force", no_argument, NULL, 'f'}, {NULL, 0, NULL, 0}};
+  name_options o = {0};
   gt_dataset *dataset;
   struct stat st;
   char size[32];
-  if (argc != 2)
-    return GT_FAIL(GT_ERR_JOB, "data info has %d file names; expected FILE.h5", argc - 1);
-  GT_TRY(gt_dataset_open(&dataset, argv[1]));
+  GT_TRY(take_options(argc, argv, options, "--png and --force", take_name_option, &o));
+  if (argc - optind != 1)
+    return GT_FAIL(GT_ERR_JOB, "data info has %d file names; expected FILE.h5", argc - optind);
+  const char *path = argv[optind];
+  if (o.file) GT_TRY(gt_output_may_replace(o.file, path, o.force ? NULL : "PNG", is_png));
+  GT_TRY(gt_dataset_open(&dataset, path));
   const gt_dataset_info *d = gt_dataset_describe(dataset);
-  printf("%-12s %s (%s)\n", "file", argv[1],
-         gt_format_size(size, sizeof size, stat(argv[1], &st) == 0 ? (double)st.st_size : 0));
+  printf("%-12s %s (%s)\n", "file", path,
+         gt_format_size(size, sizeof size, stat(path, &st) == 0 ? (double)st.st_size : 0));
   printf("%-12s %d\n", "schema", GT_DATASET_SCHEMA);
   printf("%-12s %s\n", "name", d->name);
   printf("%-12s %zu x %zu x %zu %s\n", "shape", d->h, d->w, d->c, input_names[d->input]);
@@ -437,7 +461,8 @@ static gt_status info(int argc, char **argv) {
   if (d->vocabulary_sha256[0]) printf("%-12s %s\n", "vocabulary", d->vocabulary_sha256);
   printf("%-12s %s\n", "sha256", d->schema_sha256);
   if (!d->text) print_classes(dataset);
-  const gt_status status = gt_dataset_doubts(dataset, gt_log_warning);
+  gt_status status = gt_dataset_doubts(dataset, gt_log_warning);
+  if (status == GT_OK && o.file) status = draw(dataset, o.file);
   gt_dataset_close(dataset);
   return status;
 }
@@ -453,6 +478,7 @@ gt_status gt_cmd_data(int argc, char **argv) {
   static const char *const names[] = {COMMANDS(AS_NAME)};
   static gt_status (*const functions[])(int argc, char **argv) = {COMMANDS(AS_FUNCTION)};
   const size_t n = sizeof names / sizeof *names;
+  gt_temporary_guard();
   if (argc < 2)
     return GT_FAIL(GT_ERR_JOB,
                    "data has no command; expected import, synth, split, schema, classes or info");

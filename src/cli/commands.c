@@ -203,7 +203,7 @@ const gt_command gt_commands[] = {
      "                    [--alpha A] [--seed N] [--test all|first|last] [--to FOLDER]\n"
      "geotrain data schema FILE... [--out FILE.json]\n"
      "geotrain data classes FILE.h5 OUT.h5 [OLD=NEW]... [--schema FILE]\n"
-     "geotrain data info FILE.h5\n"
+     "geotrain data info FILE.h5 [--png SHEET.png]\n"
      "\n"
      "import, synth and split overwrite HDF5 files; other files only with --force.\n"
      "docs/own-data.md shows how to convert other data, such as folders of images and CSV files.\n"
@@ -264,7 +264,9 @@ const gt_command gt_commands[] = {
      "JSON, without samples.  classes copies a data set with other names of classes; classes of\n"
      "one name become one, and --schema numbers them.\n"
      "\n"
-     "info describes a data set.\n"},
+     "info describes a data set.  --png writes a sheet of pictures: a row for each class, with "
+     "its\n"
+     "first training images.\n"},
     {"eval", "compute loss, accuracy, AUC or Recall@20 of a run's model or a checkpoint",
      gt_cmd_eval, false, ONE(gt_options_eval),
      "geotrain eval RUN_DIR [REGION] DATA.h5 [--threads N]\n"

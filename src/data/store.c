@@ -17,6 +17,7 @@ struct gt_data_store {
   gt_data_sums sums;    /* of the training samples, for mean and std; none: they are not scaled */
   gt_class_names names; /* of the classes; none: they have no names */
   int32_t *map;         /* the class of each label as written; NULL: itself */
+  size_t stored;        /* samples */
   bool finished;
 };
 
@@ -113,6 +114,8 @@ gt_status gt_data_store_samples(gt_data_store *s, gt_split split, size_t first, 
   const hid_t types[] = {H5T_NATIVE_UINT8, H5T_NATIVE_FLOAT, H5T_NATIVE_INT32}; /* by gt_input */
   if (split == GT_SPLIT_TRAIN && s->sums.sums)
     gt_data_sums_add(&s->sums, s->input, s->shape.c, samples, count * s->shape.h * s->shape.w);
+  s->stored += count;
+  gt_progress_of(s->stored, s->shape.n[0] + s->shape.n[1], "samples written");
   return write_rows(s, s->x[split], types[s->input], 4, first, count, samples);
 }
 

@@ -97,6 +97,39 @@ import csv d.csv d.csv d.h5 --label y --as numbers
 train "other columns" 4 job.yaml --run-dir bad "${own[@]}" --set regions.1.data.path=d.h5
 ended "other columns" 3 'region west has samples of 1 x 1 x 4 float32'
 
+# ---- progress, and Ctrl-C -------------------------------------------------------------------------
+
+mkdir slow
+"$python" - <<'PY'
+import numpy as np
+with open('slow/x.npy', 'wb') as out: # zeros that need no space on the disk
+    np.lib.format.write_array_header_2_0(out, {'descr': '|u1', 'fortran_order': False, 'shape': (500000, 1000)})
+    out.truncate(out.tell() + 500000000)
+np.save('slow/y', np.arange(500000) % 2)
+PY
+"$python" - "$GEOTRAIN" data import npy slow bar.h5 >bar <<'PY'
+import os, pty, sys
+pty.spawn(sys.argv[1:])
+PY
+check "a bar on a terminal" grep -qE $'\rdata import: \\[#* *\\] [0-9]+ of 500000 samples written, [0-9]+ s left\033\\[K' bar
+check "it is removed" grep -qE $'\r\033\\[Kwrote bar.h5' bar
+rm bar.h5
+import npy u1 bar.h5
+check "no bar in a file" same "$(wc -c <err)" 0
+for signal in INT TERM HUP; do
+  env --default-signal=$signal "$GEOTRAIN" data import npy slow slow.h5 >out 2>err &
+  for i in $(seq 200); do
+    size=$(stat -c %s .slow.h5.tmp-* 2>/dev/null)
+    [ "${size:-0}" -gt 20000000 ] && break
+    pause 0.02
+  done
+  kill -$signal $!
+  { wait $!; } 2>/dev/null
+  check "$signal ends an import" same "$?" $((128 + $(kill -l $signal)))
+  check "$signal leaves nothing behind" same "$(ls -A | grep -c slow.h5)" 0
+  check "$signal: it had begun" test "${size:-0}" -gt 20000000
+done
+
 # ---- larger than the memory -----------------------------------------------------------------------
 
 if [ $full = yes ] && [ "$(df --output=avail -B1G . | tail -n 1)" -gt 8 ]; then

@@ -105,6 +105,8 @@ static gt_split split_of(const table *t, size_t path, uint64_t row) {
 
 /* Calls `take` for every row that is not dropped; NULL: reads the headers only. */
 static gt_status each_row(table *t, const char *doing, gt_status (*take)(table *t)) {
+  const size_t known = t->n[0] + t->n[1];
+  size_t done = 0;
   for (size_t p = 0; p < t->npaths; p++) {
     gt_records_close(t->records);
     t->records = NULL;
@@ -117,7 +119,7 @@ static gt_status each_row(table *t, const char *doing, gt_status (*take)(table *
       GT_TRY(check_width(t));
       if (is_dropped(t)) continue;
       t->split = split_of(t, p, row);
-      gt_progress_tell("%s: row %llu of %s", doing, (unsigned long long)row, t->paths[p]);
+      if (doing) gt_progress_of(++done, known, doing);
       GT_TRY(take(t));
     }
   }
@@ -451,7 +453,7 @@ static gt_status write_all(table *t, const char *out) {
     t->rows[s].ids = GT_NEW_ARRAY(int32_t, BLOCK_ROWS * t->width);
     t->classes[s] = GT_NEW_ARRAY(int32_t, BLOCK_ROWS);
   }
-  GT_TRY(each_row(t, "writing", write_row));
+  GT_TRY(each_row(t, NULL, write_row));
   for (int s = 0; s < 2; s++)
     if (t->held[s] > 0) GT_TRY(write_rows(t, (gt_split)s));
   if (t->written[0] != t->n[0] || t->written[1] != t->n[1])
@@ -470,9 +472,9 @@ static gt_status write_all(table *t, const char *out) {
 /* ---- import ---------------------------------------------------------------------------------- */
 
 static gt_status convert(table *t, const char *out) {
-  GT_TRY(each_row(t, "reading", NULL));
+  GT_TRY(each_row(t, NULL, NULL));
   GT_TRY(choose_columns(t));
-  GT_TRY(each_row(t, "reading", look));
+  GT_TRY(each_row(t, "rows read", look));
   if (t->nlabels < 2 && !t->options->names)
     return GT_FAIL(GT_ERR_DATA, "%s: column %s has %zu values; expected two or more labels",
                    t->paths[0], t->options->label, t->nlabels);
@@ -482,7 +484,7 @@ static gt_status convert(table *t, const char *out) {
                      "%s: has no row for the %s split; expected more rows, or another --seed",
                      t->paths[t->npaths - 1], gt_data_split_names[s]);
   qsort(t->labels, t->nlabels, sizeof *t->labels, by_label);
-  GT_TRY(each_row(t, "gathering", gather));
+  GT_TRY(each_row(t, "rows gathered", gather));
   GT_TRY(number_ids(t));
   return write_all(t, out);
 }

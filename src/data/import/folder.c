@@ -172,7 +172,7 @@ static gt_status find_size(folder *f) {
   f->c = 1;
   for (size_t i = 0; i < f->n; i++) {
     gt_picture_size size;
-    gt_progress_tell("%zu of %zu headers read", i, f->n);
+    gt_progress_of(i, f->n, "headers read");
     if (gt_picture_look(&size, f->pictures[i].path) != GT_OK) {
       GT_TRY(leave_out(f, &f->pictures[i]));
       continue;
@@ -204,7 +204,7 @@ static gt_status write_split(folder *f, gt_split split, size_t begin, size_t n, 
     gt_status status = GT_OK;
     for (size_t i = 0; i < count && status == GT_OK; i++) {
       picture *p = &f->pictures[begin + first + i];
-      gt_progress_tell("%zu of %zu pictures", begin + first + i, f->n);
+      gt_progress_of(begin + first + i, f->n, "pictures decoded");
       labels[i] = (int32_t)p->class;
       if (gt_picture_read(p->path, f->h, f->w, f->c, block + i * item) != GT_OK)
         status = leave_out(f, p);

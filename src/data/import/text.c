@@ -133,6 +133,7 @@ static void learn(learner *l, size_t most) {
   for (uint32_t i = 0; i < l->nwords; i++) count_word(l, i, 1, -1);
   push_pairs(l, 0);
   while (l->nmerges < most && l->heap.n > 0) {
+    gt_progress_of(l->nmerges, most, "merges learnt");
     gt_heap_entry next = gt_heap_pop(&l->heap);
     const int64_t count = l->pairs[next.a].count;
     if (count > 1 && count == -next.at)
