@@ -35,9 +35,10 @@ typedef struct {
   /* The last frame of the message with this cookie has left; its payload is no longer read.
      Not called for cookie 0. */
   void (*on_departed)(void *ctx, size_t peer, uint64_t cookie, gt_ns now);
-  /* The peer has started again: nothing that was queued for it, or had left, is kept, and
-     on_departed is not called for it.  NULL is allowed where gt_tcp_spec.restarts is false. */
-  void (*on_restarted)(void *ctx, size_t peer, gt_ns now);
+  /* The peer has started again, or has ended with an error: nothing that was queued for it, or had
+     left, is kept, and on_departed is not called for it.  NULL is allowed where
+     gt_tcp_spec.restarts is false. */
+  void (*on_lost)(void *ctx, size_t peer, gt_ns now);
 } gt_gateway_events;
 
 /* Call when a message of the peer is invalid: ends the run (GT_ERR_LOST) and names the region. */
@@ -64,6 +65,10 @@ void gt_gateway_close(gt_gateway *gateway, double limit_s);
    control first, then data and bulk in the order queued. */
 void gt_gateway_send(gt_gateway *gateway, size_t peer, const gt_frame_header *head,
                      const void *payload, size_t bytes, uint64_t cookie, gt_ns now);
+/* Gives a peer up: nothing that is queued for it, or has left, is kept, on_departed is not called,
+   and messages to it are dropped, until it starts again (on_lost).  Only with
+   gt_tcp_spec.restarts. */
+void gt_gateway_forget(gt_gateway *gateway, size_t peer);
 /* Removes the queued message `cookie`; false: it has begun to leave, or has left. */
 bool gt_gateway_drop(gt_gateway *gateway, size_t peer, uint64_t cookie);
 /* Makes all possible progress.  Returns true if there was any. */

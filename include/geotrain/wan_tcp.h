@@ -18,7 +18,8 @@ typedef struct {
   const char *ca, *cert, *key;
   size_t streams;    /* connections of two gateways, in parallel; 0: 1 */
   double patience_s; /* how long a region may be silent */
-  /* A region that starts again is taken back (gt_gateway_events.on_restarted); else the run ends. */
+  /* The run continues when a region is lost, and a region that starts again is taken back
+     (gt_gateway_events.on_lost); else the run ends. */
   bool restarts;
 } gt_tcp_spec;
 
@@ -33,10 +34,16 @@ void gt_tcp_close(gt_tcp *tcp);
 
 /* Returns the PS ranks of all regions as a group, for regions that are MPI jobs of their own.  Its
    messages have their own connections, made when they are first needed and again when they break.
-   A panic then tells the other regions its code, and they end with 5.  A region that starts again
-   gets every message again, and its own are dropped as far as they have been received before.
-   Borrows tcp.  Local. */
+   A panic then tells the other regions its code, and without gt_tcp_spec.restarts they end with 5.
+   A region that starts again gets every message again, and its own are dropped as far as they have
+   been received before.  Borrows tcp.  Local. */
 gt_peers *gt_tcp_peers(gt_tcp *tcp);
+/* Call when the run has started, after the last use of the group, if regions are taken back: a
+   region that starts again from now on returns.  It repeats the start alone: of each message that
+   it expects it gets the one that was sent at the start, its own included.  Local. */
+void gt_tcp_begun(gt_peers *peers);
+/* True if this region returns.  Local. */
+bool gt_tcp_returns(const gt_tcp *tcp);
 /* Sets the number of the run, the same in all regions and in no other run: call before a gateway is
    opened.  Local. */
 void gt_tcp_set_run(gt_tcp *tcp, uint64_t id);

@@ -47,7 +47,7 @@ char **gt_peers_gather_texts(gt_peers *peers, const char *text, const char *what
   for (size_t i = 0; i < n; i++)
     if (sizes[i] > most) most = sizes[i];
   char *own = gt_alloc(most, 1), *all = gt_alloc(n, most), **texts = GT_NEW_ARRAY(char *, n);
-  memcpy(own, text, bytes);
+  memcpy(own, text, bytes < most ? bytes : most);
   gt_peers_gather(peers, own, most, all, what, limit_s);
   for (size_t i = 0; i < n; i++) texts[i] = gt_strdup(all + i * most);
   gt_free(all);
@@ -63,6 +63,7 @@ gt_status gt_agree(gt_peers *peers, gt_status local, double limit_s) {
   int32_t *all = GT_NEW_ARRAY(int32_t, peers->size);
   size_t source = 0;
   gt_peers_gather(peers, &own, sizeof own, all, "the other ranks to agree", limit_s);
+  all[peers->rank] = own;
   for (size_t i = 1; i < peers->size; i++)
     if (all[i] > all[source]) source = i;
   const gt_status status = (gt_status)all[source];

@@ -20,6 +20,8 @@ static void gather_regions(group *g, const uint8_t *own, size_t bytes, uint8_t *
   for (size_t r = 0; r < g->nregions; r++)
     memcpy(all + g->first[r] * bytes, padded + r * g->most * bytes,
            (g->first[r + 1] - g->first[r]) * bytes);
+  /* of a region that returns, the servers' group gathers what it said at the start of the run */
+  memcpy(all + g->first[g->own] * bytes, own, (g->first[g->own + 1] - g->first[g->own]) * bytes);
   gt_free(padded);
 }
 

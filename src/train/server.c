@@ -111,7 +111,7 @@ static void on_departed(void *ctx, size_t peer, uint64_t cookie, gt_ns now) {
     gt_ps_departed(s->ps, peer, cookie, s->clock->attended(s, now));
 }
 
-static void on_restarted(void *ctx, size_t peer, gt_ns now) {
+static void on_lost(void *ctx, size_t peer, gt_ns now) {
   gt_server *s = ctx;
   gt_ps_lost(s->ps, peer, s->clock->attended(s, now));
 }
@@ -135,7 +135,7 @@ static void open_gateway(gt_server *s) {
                                 &(gt_gateway_events){.ctx = s,
                                                      .on_message = on_message,
                                                      .on_departed = on_departed,
-                                                     .on_restarted = on_restarted});
+                                                     .on_lost = on_lost});
 }
 
 /* ---- the PS ---------------------------------------------------------------------------------- */

@@ -132,6 +132,7 @@ void gt_gateway_send(gt_gateway *gateway, size_t peer, const gt_frame_header *he
     gt_panic(GT_ERR_FAULT, "a message of kind %u is for region %zu, which has no link", head->kind,
              peer);
   gt_sender *s = &gateway->senders[peer];
+  if (s->gone) return;
   void *owned = control ? control_copy(payload, bytes) : NULL;
   *gt_queue_push(control ? &s->control : &s->bulk) = (gt_out_message){
       .head = message_header(gateway, head, bytes),
@@ -228,8 +229,8 @@ static bool turn(gt_gateway *g, gt_ns now) {
   return moved;
 }
 
-/* Drops everything to and from a peer that has started again. */
-static void begin_anew(gt_gateway *g, size_t peer, gt_ns now) {
+/* Drops everything to and from a peer that is lost. */
+static void drop_all(gt_gateway *g, size_t peer) {
   gt_sender *s = &g->senders[peer];
   gt_receiver *r = &g->receivers[peer];
   gt_queue_close(&s->control);
@@ -240,15 +241,29 @@ static void begin_anew(gt_gateway *g, size_t peer, gt_ns now) {
   r->assembling = false;
   r->restarts++;
   r->heard = gt_now();
-  g->events.on_restarted(g->events.ctx, peer, now);
+}
+
+void gt_gateway_forget(gt_gateway *gateway, size_t peer) {
+  drop_all(gateway, peer);
+  gateway->senders[peer].gone = true;
+  gateway->ops->forget(gateway->transport, peer);
+}
+
+/* A peer that has started again can be sent to; one that has ended cannot. */
+static void take_loss(gt_gateway *g, size_t peer, bool again, gt_ns now) {
+  drop_all(g, peer);
+  g->senders[peer].gone = !again;
+  g->events.on_lost(g->events.ctx, peer, now);
 }
 
 bool gt_gateway_poll(gt_gateway *gateway, gt_ns now) {
   bool any = false;
   if (gateway->ops->progress) gateway->ops->progress(gateway->transport);
-  for (size_t peer = 0; gateway->ops->restarted && peer < gateway->nregions; peer++)
-    if (peer != gateway->self && gateway->ops->restarted(gateway->transport, peer))
-      begin_anew(gateway, peer, now);
+  for (size_t peer = 0; gateway->ops->lost && peer < gateway->nregions; peer++) {
+    const gt_loss loss =
+        peer == gateway->self ? GT_NOT_LOST : gateway->ops->lost(gateway->transport, peer);
+    if (loss != GT_NOT_LOST) take_loss(gateway, peer, loss == GT_STARTED_AGAIN, now);
+  }
   for (size_t peer = 0; peer < gateway->nregions; peer++) {
     if (peer != gateway->self) any |= gt_receive_frames(gateway, peer, now);
   }

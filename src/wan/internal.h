@@ -18,6 +18,7 @@ static inline bool gt_msg_is_last(uint32_t kind) {
 /* ---- transports ------------------------------------------------------------------------------ */
 
 typedef struct gt_transport gt_transport;
+typedef enum { GT_NOT_LOST, GT_STARTED_AGAIN, GT_ENDED } gt_loss;
 
 typedef struct {
   size_t nregions, self;
@@ -40,9 +41,12 @@ typedef struct {
   /* Returns the next frame that has arrived from the peer, valid until `release`; NULL: none. */
   const void *(*receive)(gt_transport *t, size_t peer, size_t *bytes);
   void (*release)(gt_transport *t, size_t peer);
-  /* True, once, if the peer has started again: it has none of the frames so far, and `receive`
-     returns none of it before.  NULL: never. */
-  bool (*restarted)(gt_transport *t, size_t peer);
+  /* Says, once, that the peer has started again, and has none of the frames so far, or that it has
+     ended with an error, and is forgotten.  `receive` returns none of its frames before.  NULL:
+     never. */
+  gt_loss (*lost)(gt_transport *t, size_t peer);
+  /* Nothing is sent to the peer, and none of its frames is received, until it starts again. */
+  void (*forget)(gt_transport *t, size_t peer);
   /* Returns when bytes of the peer last arrived, also of a frame that is not complete.  NULL: not
      known. */
   gt_ns (*heard)(const gt_transport *t, size_t peer);
@@ -99,6 +103,7 @@ typedef struct {
   size_t noutages; /* noutages of the spec, in effect once the run has begun */
   gt_wire wire;
   bool link_loaded; /* from a checkpoint: traces and outages resume there */
+  bool gone;        /* the peer is given up: messages to it are dropped */
   gt_ledger_row ledger[GT_LEDGER_KINDS];
   int64_t saved[GT_LINK_WORDS]; /* the link's state with relative times, borrowed by a checkpoint */
   int64_t saved_wire;

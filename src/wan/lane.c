@@ -59,7 +59,7 @@ void gt_lane_check(gt_transport *t, size_t peer, gt_ns now) {
 
 void gt_lane_open(gt_transport *t, size_t peer, size_t window) {
   gt_lane *l = &t->lanes[peer];
-  l->window = window;
+  l->window = l->nslots = window;
   l->heard = gt_now();
   l->queue = GT_NEW_ARRAY(gt_lane_entry, window);
   l->slot_sequence = GT_NEW_ARRAY(uint64_t, window);
@@ -141,7 +141,7 @@ static void make_room(gt_lane *l) {
 
 void gt_lane_queue(gt_transport *t, size_t peer, size_t slot, const void *frame, size_t bytes) {
   gt_lane *l = &t->lanes[peer];
-  if (l->restarted) return; /* the frame is for an earlier start */
+  if (l->restarted || l->forgotten) return; /* the frame is for an earlier start */
   l->queued++;
   if (t->keeps && l->queued >= l->window) make_room(l);
   *entry_at(l, l->queued) = (gt_lane_entry){frame, bytes, NULL};
@@ -246,8 +246,23 @@ bool gt_lane_has_other(const gt_transport *t, size_t peer, const gt_tcp_record *
   return connected || is_former(l, hello->start);
 }
 
+/* Nothing that was sent or received counts. */
+static void clear(gt_transport *t, gt_lane *l) {
+  l->acked = l->begun = l->queued = l->received = 0;
+  memset(l->slot_sequence, 0, l->nslots * sizeof *l->slot_sequence);
+  for (size_t i = 0; i < t->nstreams; i++) l->streams[i].ready = false;
+}
+
+void gt_lane_forget(gt_transport *t, size_t peer) {
+  gt_lane *l = &t->lanes[peer];
+  for (size_t i = 0; i < t->nstreams; i++) drop(l, &l->streams[i]);
+  clear(t, l);
+  l->forgotten = true;
+}
+
 /* The peer has started again and knows nothing of the frames so far.  A gateway's frames are
-   dropped; those of a group are sent again, and those received from it count. */
+   dropped; those of a group are sent again, and those received from it count, unless the run has
+   begun. */
 static void begin_anew(gt_transport *t, size_t peer, const gt_stream *on) {
   gt_lane *l = &t->lanes[peer];
   if (!t->tcp->restarts)
@@ -258,16 +273,18 @@ static void begin_anew(gt_transport *t, size_t peer, const gt_stream *on) {
         t->tcp->sites[peer].name);
   gt_log(GT_LOG_WARN, "region %s has started again", t->tcp->sites[peer].name);
   l->former[l->nformer++ % GT_TCP_FORMER] = l->start;
-  l->left = false;
-  l->acked = l->begun = 0;
+  l->left = l->forgotten = false;
   for (size_t i = 0; i < t->nstreams; i++)
     if (&l->streams[i] != on) drop(l, &l->streams[i]);
-  for (uint64_t n = 1; t->keeps && n <= l->queued; n++) entry_at(l, n)->carrier = NULL;
-  if (t->keeps) return;
-  l->queued = l->received = 0;
-  memset(l->slot_sequence, 0, l->window * sizeof *l->slot_sequence);
-  for (size_t i = 0; i < t->nstreams; i++) l->streams[i].ready = false;
-  l->restarted = true;
+  if (t->keeps && !t->past) {
+    l->acked = l->begun = 0;
+    for (uint64_t n = 1; n <= l->queued; n++) entry_at(l, n)->carrier = NULL;
+    return;
+  }
+  clear(t, l);
+  l->restarted = !t->keeps;
+  for (size_t i = 0; i < t->npast; i++)
+    gt_lane_queue(t, peer, 0, t->past[i].frame, t->past[i].bytes);
 }
 
 /* Returns how many frames of this start the greeting acknowledges.  One that knows an earlier start
@@ -320,6 +337,7 @@ const char *gt_lane_greeting_fault(const gt_transport *t, size_t peer, const gt_
   if (hello->start == 0) return "its start has no number";
   if (hello->bytes != 0) return "a record has a wrong length";
   if (is_former(l, hello->start)) return "it is of an earlier start of the region";
+  if (l->forgotten && l->start == hello->start) return "it was lost; it must start again to return";
   if (!t->keeps && greeted_ack(t, hello) > (anew ? 0 : l->begun))
     return "a record acknowledges frames that were not sent";
   return NULL;
@@ -350,9 +368,10 @@ static const char *record_fault(const gt_transport *t, size_t peer, const gt_str
                                                               : "a record has an unknown kind";
 }
 
-/* A region that is allowed to start again is lost after the patience only. */
+/* A group's farewell is of the whole region: its gateway is lost, too. */
 static const char *take_bye(gt_transport *t, size_t peer, uint64_t code) {
   t->lanes[peer].left = code == GT_OK;
+  if (code != GT_OK) t->tcp->ended[peer] = t->lanes[peer].start;
   if (code != GT_OK && !t->tcp->restarts)
     gt_panic(GT_ERR_LOST, "region %s has ended with code %d; its own log says why",
              t->tcp->sites[peer].name, (int)code);

@@ -49,18 +49,24 @@ typedef struct {
   uint64_t former[GT_TCP_FORMER];
   size_t nformer;     /* all so far; the last GT_TCP_FORMER of them are known */
   bool restarted;     /* the peer has started again, and the user of the lane has not seen it */
+  bool forgotten;     /* nothing is sent or received until the peer starts again */
   gt_ns refused_till; /* 0: the peer has not refused this start */
   /* sending: acked <= begun <= queued, but the peer can have passed frames to come if frames are
      kept */
   gt_lane_entry *queue;    /* a ring of `window`; frame n is at n % window */
-  uint64_t *slot_sequence; /* the last frame of each slot */
-  size_t window;
+  uint64_t *slot_sequence; /* nslots: the last frame of each slot */
+  size_t nslots, window;
   uint64_t queued, begun, acked;
   /* receiving */
   bool ack_due;
   gt_stream *current; /* it has the frame that the user reads; NULL: none */
   uint64_t received;
 } gt_lane;
+
+typedef struct {
+  uint8_t *frame;
+  size_t bytes;
+} gt_past_frame;
 
 struct gt_transport {
   gt_peers *servers; /* NULL: the transport of a group */
@@ -70,6 +76,9 @@ struct gt_transport {
   /* Frames are kept and repeated to a region that has started again, and those that a peer has
      received from an earlier start of this region are not sent. */
   bool keeps;
+  /* A region that starts again gets these instead of the frames kept; NULL: gets those. */
+  const gt_past_frame *past;
+  size_t npast;
   gt_lane *lanes; /* of all regions; that of this one is unused */
   bool closing;   /* every frame of this side is acknowledged; the others may hang up */
 };
@@ -78,6 +87,9 @@ void gt_lane_open(gt_transport *t, size_t peer, size_t window);
 void gt_lane_close(gt_transport *t, size_t peer);
 /* Forgets the connection, logs why, and dials again later; frames stay. */
 void gt_lane_lose(gt_transport *t, size_t peer, gt_stream *s, const char *why);
+
+/* Drops the frames of both directions; the peer's next start begins anew. */
+void gt_lane_forget(gt_transport *t, size_t peer);
 
 /* Returns why a greeting of the peer on the stream cannot be accepted; NULL: it can. */
 const char *gt_lane_greeting_fault(const gt_transport *t, size_t peer, const gt_stream *s,

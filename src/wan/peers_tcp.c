@@ -2,26 +2,36 @@
    Everything is sent in pieces, one after the other: these messages are few and short. */
 #include <string.h>
 
-#include "internal.h"
-#include "tcp.h"
+#include "lane.h"
 
 #define PIECE_BYTES ((size_t)64 << 10)
 #define CLOSE_S     5.0 /* how long the last acknowledgements may take */
 
-/* Before each piece: regions at the same point of a run send and expect the same. */
+/* Before each piece: regions at the same point of a run send and expect the same.  kind: PAST is a
+   piece of `region` that was sent at the start of the run, END follows the last of them. */
+enum { PIECE, PAST, END };
 typedef struct {
-  uint64_t number, bytes;
+  uint64_t number, bytes, what; /* what: a hash of the wait's text */
+  uint32_t region, kind;
 } piece_head;
+
+/* Frames, each a piece with its head; owned. */
+typedef struct {
+  gt_past_frame *frames;
+  size_t n, room;
+} past;
 
 typedef struct {
   gt_peers peers;
   gt_tcp *tcp; /* borrowed */
   gt_transport *transport;
   uint64_t number;
-  /* Every piece sent so far, with its head: a region that starts again gets them again. */
-  uint8_t **pieces;
-  size_t npieces, room;
-  bool *awaited; /* of each region */
+  past sent;  /* every piece sent so far: a region that starts again gets them again */
+  past all;   /* if regions are taken back: every piece sent and received, for one that returns */
+  past *told; /* nregions: what each region has told this one about the start of the run */
+  const past *start; /* of those the one that this region repeats; NULL: it does not return */
+  size_t at;         /* its next frame */
+  bool *awaited;     /* of each region */
 } group;
 
 /* One piece: sent to all regions, received from one or from all of them, or both. */
@@ -30,39 +40,94 @@ typedef struct {
   size_t bytes, from; /* from: nregions: of all; this region: of none */
   uint8_t *to;        /* that of region r at r * stride */
   size_t stride;
+  uint64_t what;
 } piece;
 
-static uint8_t *keep(group *g, size_t bytes) {
-  if (g->npieces == g->room) {
-    g->room = 2 * g->room + 8;
-    uint8_t **pieces = GT_NEW_ARRAY(uint8_t *, g->room);
-    if (g->npieces) memcpy(pieces, g->pieces, g->npieces * sizeof *pieces);
-    gt_free(g->pieces);
-    g->pieces = pieces;
-  }
-  return g->pieces[g->npieces++] = gt_alloc(bytes, 1);
+static uint8_t *keep(past *p, const piece_head *head, const void *bytes) {
+  const size_t size = sizeof *head + head->bytes;
+  GT_GROW(p->frames, p->n, p->room, 8);
+  uint8_t *frame = gt_alloc(size, 1);
+  memcpy(frame, head, sizeof *head);
+  if (head->bytes) memcpy(frame + sizeof *head, bytes, head->bytes);
+  p->frames[p->n++] = (gt_past_frame){frame, size};
+  return frame;
+}
+
+static void forget(past *p) {
+  for (size_t i = 0; i < p->n; i++) gt_free(p->frames[i].frame);
+  gt_free(p->frames);
+}
+
+static piece_head head_of(const past *p, size_t i) {
+  piece_head head;
+  memcpy(&head, p->frames[i].frame, sizeof head);
+  return head;
+}
+
+/* FNV-1a. */
+static uint64_t hash_of(const char *text) {
+  uint64_t hash = UINT64_C(14695981039346656037);
+  while (*text) hash = (hash ^ (unsigned char)*text++) * UINT64_C(1099511628211);
+  return hash;
+}
+
+static void keep_for_later(group *g, piece_head head, size_t region, const uint8_t *bytes) {
+  head.kind = PAST;
+  head.region = (uint32_t)region;
+  if (g->tcp->restarts) keep(&g->all, &head, bytes);
 }
 
 static void send_piece(group *g, const piece *p) {
-  const piece_head head = {g->number, p->bytes};
-  uint8_t *frame = keep(g, sizeof head + p->bytes);
-  memcpy(frame, &head, sizeof head);
-  memcpy(frame + sizeof head, p->own, p->bytes);
+  const piece_head head = {.number = g->number, .bytes = p->bytes, .what = p->what};
+  const uint8_t *frame = keep(&g->sent, &head, p->own);
+  keep_for_later(g, head, g->peers.rank, p->own);
   for (size_t r = 0; r < g->peers.size; r++)
     if (r != g->peers.rank)
       gt_transport_tcp.send_frame(g->transport, r, 0, frame, sizeof head + p->bytes);
 }
 
+static _Noreturn void other_point(const group *g, size_t region) {
+  gt_panic(GT_ERR_LOST, "region %s is at another point of its run than region %s",
+           g->tcp->sites[region].name, g->tcp->sites[g->peers.rank].name);
+}
+
+static uint8_t *place_of(const piece *p, const group *g, size_t region) {
+  return p->to + (p->from < g->peers.size ? 0 : region * p->stride);
+}
+
 static void take_piece(group *g, const piece *p, size_t region, const uint8_t *frame,
+                       const piece_head *head) {
+  if (head->number != g->number || head->bytes != p->bytes || head->what != p->what)
+    other_point(g, region);
+  memcpy(place_of(p, g, region), frame + sizeof *head, p->bytes);
+  keep_for_later(g, *head, region, frame + sizeof *head);
+  g->awaited[region] = false;
+}
+
+/* The run has begun without this region: it repeats what the first region tells to the end. */
+static void take_past(group *g, size_t region, const uint8_t *frame, const piece_head *head) {
+  if (head->kind == PAST && head->region < g->peers.size)
+    keep(&g->told[region], head, frame + sizeof *head);
+  else if (!g->start)
+    g->start = &g->told[region];
+  g->tcp->returns = g->start != NULL;
+}
+
+/* Takes the frame; false: it is of a later exchange. */
+static bool take_frame(group *g, const piece *p, size_t region, const uint8_t *frame,
                        size_t bytes) {
   piece_head head = {0};
   memcpy(&head, frame, bytes < sizeof head ? bytes : sizeof head);
-  if (bytes != sizeof head + p->bytes || head.number != g->number || head.bytes != p->bytes)
-    gt_panic(GT_ERR_LOST, "region %s is at another point of its run than region %s",
-             g->tcp->sites[region].name, g->tcp->sites[g->peers.rank].name);
-  memcpy(p->to + (p->from < g->peers.size ? 0 : region * p->stride), frame + sizeof head, p->bytes);
+  if (bytes < sizeof head || bytes - sizeof head != head.bytes || head.kind > END)
+    other_point(g, region);
+  if (head.kind != PIECE)
+    take_past(g, region, frame, &head);
+  else if (g->awaited[region])
+    take_piece(g, p, region, frame, &head);
+  else
+    return false;
   gt_transport_tcp.release(g->transport, region);
-  g->awaited[region] = false;
+  return true;
 }
 
 /* Returns a region that has not sent its piece or not acknowledged this one's; size: none. */
@@ -73,20 +138,51 @@ static size_t advance(group *g, const piece *p) {
     if (r == g->peers.rank) continue;
     /* also reads acknowledgements; a frame of the next exchange stays where it is */
     const uint8_t *frame = gt_transport_tcp.receive(g->transport, r, &bytes);
-    if (frame && g->awaited[r]) take_piece(g, p, r, frame, bytes);
+    while (frame && take_frame(g, p, r, frame, bytes))
+      frame = gt_transport_tcp.receive(g->transport, r, &bytes);
     if (g->awaited[r] || (p->own && !gt_transport_tcp.sent(g->transport, r, 0))) missing = r;
   }
   return missing;
+}
+
+/* Takes the pieces of this exchange from the start of the run.  This start of the region can leave
+   out some exchanges of it, and share texts that nobody else has. */
+static void repeat(group *g, const piece *p) {
+  size_t at = g->at;
+  piece_head head = {0};
+  for (; at < g->start->n; at++) {
+    head = head_of(g->start, at);
+    if (head.what == p->what && head.bytes == p->bytes) break;
+  }
+  if (at == g->start->n && p->from == g->peers.rank) return;
+  if (at == g->start->n)
+    gt_panic(GT_ERR_CKPT,
+             "region %s does not start as it did when the run began; start it with the same job, "
+             "data and number of ranks",
+             g->tcp->sites[g->peers.rank].name);
+  const uint64_t number = head.number;
+  for (; at < g->start->n && (head = head_of(g->start, at)).number == number; at++)
+    if (head.bytes == p->bytes && (p->from == g->peers.size || p->from == head.region))
+      memcpy(place_of(p, g, head.region), g->start->frames[at].frame + sizeof head, p->bytes);
+  g->at = at;
 }
 
 static void exchange(group *g, const piece *p, const gt_peers_wait *wait) {
   const gt_ns until = gt_now() + gt_from_seconds(wait->limit_s);
   gt_backoff backoff = {0};
   g->number++;
+  if (g->start) {
+    repeat(g, p);
+    return;
+  }
   for (size_t r = 0; r < g->peers.size; r++)
     g->awaited[r] = r != g->peers.rank && (p->from == r || p->from == g->peers.size);
   if (p->own) send_piece(g, p);
   for (size_t missing; (missing = advance(g, p)) < g->peers.size;) {
+    if (g->start) {
+      repeat(g, p);
+      return;
+    }
     if (gt_now() > until)
       gt_panic(GT_ERR_LOST, "waited %.0f s for region %s: %s", wait->limit_s,
                g->tcp->sites[missing].name, wait->what);
@@ -99,6 +195,7 @@ static void exchange(group *g, const piece *p, const gt_peers_wait *wait) {
 /* Exchanges `whole` in pieces, at least one, whose position is added to own and to. */
 static void in_pieces(group *g, piece whole, const gt_peers_wait *wait) {
   size_t at = 0;
+  whole.what = hash_of(wait->what);
   do {
     piece p = whole;
     p.bytes = whole.bytes - at < PIECE_BYTES ? whole.bytes - at : PIECE_BYTES;
@@ -129,8 +226,10 @@ static void close_group(gt_peers *peers) {
   gt_on_panic(NULL, NULL);
   gt_tcp_say_bye(g->transport, GT_OK);
   gt_transport_tcp.close(g->transport, CLOSE_S);
-  for (size_t i = 0; i < g->npieces; i++) gt_free(g->pieces[i]);
-  gt_free(g->pieces);
+  for (size_t r = 0; r < g->peers.size; r++) forget(&g->told[r]);
+  forget(&g->sent);
+  forget(&g->all);
+  gt_free(g->told);
   gt_free(g->awaited);
   gt_free(g);
 }
@@ -149,8 +248,18 @@ gt_peers *gt_tcp_peers(gt_tcp *tcp) {
   *g = (group){.peers = {&by_tcp, tcp->self, tcp->nregions},
                .tcp = tcp,
                .transport = gt_transport_tcp.open(NULL, &spec),
+               .told = GT_NEW_ARRAY(past, tcp->nregions),
                .awaited = GT_NEW_ARRAY(bool, tcp->nregions)};
   gt_on_panic(gt_tcp_say_bye, g->transport);
   gt_free(windows);
   return &g->peers;
+}
+
+/* A region that has returned tells what it has been told. */
+void gt_tcp_begun(gt_peers *peers) {
+  group *g = (group *)peers;
+  past *all = g->start ? &g->told[g->start - g->told] : &g->all;
+  keep(all, &(piece_head){.kind = END}, NULL);
+  g->transport->past = all->frames;
+  g->transport->npast = all->n;
 }

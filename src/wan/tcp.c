@@ -302,6 +302,7 @@ gt_status gt_tcp_open(gt_tcp **out, const gt_tcp_spec *spec) {
   tcp->self = spec->self;
   tcp->start = draw_start();
   tcp->restarts = spec->restarts;
+  tcp->ended = GT_NEW_ARRAY(uint64_t, spec->nregions);
   tcp->nstreams = spec->streams > 0 ? spec->streams : 1;
   tcp->patience_s = spec->patience_s;
   tcp->refused_s = spec->patience_s < REFUSED_MAX_S ? spec->patience_s : REFUSED_MAX_S;
@@ -329,6 +330,10 @@ void gt_tcp_set_run(gt_tcp *tcp, uint64_t id) {
   tcp->run_id = id;
 }
 
+bool gt_tcp_returns(const gt_tcp *tcp) {
+  return tcp->returns;
+}
+
 void gt_tcp_close(gt_tcp *tcp) {
   if (!tcp) return;
   gt_relay_close(tcp);
@@ -341,6 +346,7 @@ void gt_tcp_close(gt_tcp *tcp) {
   for (size_t r = 0; r < tcp->nregions; r++) close_site(&tcp->sites[r]);
   close_site(&tcp->proxy);
   gt_tls_close(tcp->tls);
+  gt_free(tcp->ended);
   gt_free(tcp->parked);
   gt_free(tcp->sites);
   gt_free(tcp);

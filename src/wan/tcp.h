@@ -72,6 +72,8 @@ struct gt_tcp {
   uint64_t start;  /* number of this start of the region: random, never 0 */
   size_t nstreams; /* connections of a lane between gateways */
   bool restarts;
+  bool returns;    /* this start of the region */
+  uint64_t *ended; /* nregions: the start of each region that has ended with an error; 0: none */
   struct gt_transport *open[GT_TCP_TRANSPORTS]; /* NULL: not open */
   gt_parked *parked;                            /* nregions x nstreams */
   gt_leg *legs;                                 /* of the relay */

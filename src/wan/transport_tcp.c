@@ -162,6 +162,8 @@ static void pump(gt_transport *t) {
     gt_lane_check(t, peer, now);
     gt_lane_pump_out(t, peer);
     if (!t->servers) gt_lane_pump_in(t, peer);
+    /* a region that returns repeats its messages */
+    while (t->past && gt_lane_next(t, peer)) gt_lane_release(t, peer);
   }
 }
 
@@ -222,10 +224,15 @@ static gt_ns tcp_heard(const gt_transport *t, size_t peer) {
   return t->lanes[peer].heard;
 }
 
-static bool tcp_restarted(gt_transport *t, size_t peer) {
-  const bool restarted = t->lanes[peer].restarted;
-  t->lanes[peer].restarted = false;
-  return restarted;
+static gt_loss tcp_lost(gt_transport *t, size_t peer) {
+  gt_lane *l = &t->lanes[peer];
+  if (l->restarted) {
+    l->restarted = false;
+    return GT_STARTED_AGAIN;
+  }
+  if (l->start == 0 || t->tcp->ended[peer] != l->start || l->forgotten) return GT_NOT_LOST;
+  gt_lane_forget(t, peer);
+  return GT_ENDED;
 }
 
 /* ---- closing --------------------------------------------------------------------------------- */
@@ -291,7 +298,8 @@ const gt_transport_ops gt_transport_tcp = {
     .sent = tcp_sent,
     .receive = tcp_receive,
     .release = gt_lane_release,
-    .restarted = tcp_restarted,
+    .lost = tcp_lost,
+    .forget = gt_lane_forget,
     .heard = tcp_heard,
     .close = tcp_close,
 };

@@ -44,7 +44,7 @@ static void take_frames(gt_transport *t) {
     for (size_t i = 0; i < bytes; i++) sum ^= frame[i];
     gt_transport_tcp.release(t, 1);
   }
-  (void)gt_transport_tcp.restarted(t, 1);
+  (void)gt_transport_tcp.lost(t, 1);
   (void)sum;
 }
 

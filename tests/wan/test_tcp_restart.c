@@ -133,13 +133,13 @@ static void close_ends(end *a, end *b) {
 /* Steps an end until its peer has started again. */
 static void see_restart(end *e, end *anew) {
   const gt_ns until = gt_now() + gt_from_seconds(LIMIT_S);
-  while (!gt_transport_tcp.restarted(e->t, 1 - e->self)) {
+  while (!gt_transport_tcp.lost(e->t, 1 - e->self)) {
     assert_true(gt_now() < until);
     step(e, anew);
     gt_transport_tcp.progress(anew->t);
     gt_sleep(20000);
   }
-  assert_false(gt_transport_tcp.restarted(e->t, 1 - e->self));
+  assert_false(gt_transport_tcp.lost(e->t, 1 - e->self));
   for (size_t slot = 0; slot < WINDOW; slot++)
     assert_true(gt_transport_tcp.sent(e->t, 1 - e->self, slot));
   e->sent = e->received = 0;
@@ -230,7 +230,7 @@ static void a_replaced_start_is_refused(void) {
         gt_transport_tcp.progress(b.t);
         assert_null(gt_transport_tcp.receive(b.t, 0, &bytes));
       });
-  assert_false(gt_transport_tcp.restarted(a.t, 1));
+  assert_false(gt_transport_tcp.lost(a.t, 1));
   exchange(&a, &second, 5);
   kill_end(&b);
   close_ends(&a, &second);
@@ -245,12 +245,14 @@ static void a_replaced_start_is_refused(void) {
 static void talk(gt_peers *peers, size_t i) {
   const size_t bytes = i % 2 ? LARGE : 5;
   uint8_t *own = gt_alloc(bytes, 1), *all = gt_alloc(bytes, 2);
+  char what[32];
+  snprintf(what, sizeof what, "message %zu", i);
   memset(own, (int)(10 * i + peers->rank), bytes);
   if (i % 3 == 0) {
-    gt_peers_gather(peers, own, bytes, all, "the other region", LIMIT_S);
+    gt_peers_gather(peers, own, bytes, all, what, LIMIT_S);
     for (size_t r = 0; r < 2; r++) assert_int_equal(all[(r + 1) * bytes - 1], 10 * i + r);
   } else {
-    gt_peers_share(peers, i % 3 - 1, own, bytes, "the other region", LIMIT_S);
+    gt_peers_share(peers, i % 3 - 1, own, bytes, what, LIMIT_S);
     assert_int_equal(own[bytes - 1], 10 * i + i % 3 - 1);
   }
   gt_free(own);
@@ -289,6 +291,58 @@ static void groups_repeat_their_messages(void) {
   }
 }
 
+/* Region b starts again when the run has begun: alone, it finds what was said at the start, also
+   where it leaves messages out. */
+static void return_alone(size_t first, size_t step) {
+  gt_tcp *tcp = open_tcp(1, true);
+  gt_peers *peers = gt_tcp_peers(tcp);
+  uint8_t own = 99, all[2] = {0};
+  gt_peers_gather(peers, &own, 1, all, "the start", LIMIT_S);
+  if (!gt_tcp_returns(tcp) || all[0] != 7 || all[1] != 8) _exit(1);
+  for (size_t i = first; i < MESSAGES; i += step) talk(peers, i);
+  if (gt_agree(peers, GT_OK, LIMIT_S) != GT_OK) _exit(2);
+  if (gt_agree(peers, GT_FAIL(GT_ERR_DATA, "own"), LIMIT_S) != GT_ERR_DATA) _exit(3);
+  gt_peers_close(peers);
+  gt_tcp_close(tcp);
+  _exit(0);
+}
+
+static void finish(gt_tcp *tcp, pid_t child) {
+  int ended;
+  while (waitpid(child, &ended, WNOHANG) == 0)
+    gt_transport_tcp.progress(tcp->open[GT_TCP_OF_PEERS]);
+  assert_int_equal(ended, 0);
+}
+
+static void begin(gt_peers *peers, uint8_t own) {
+  uint8_t all[2];
+  gt_peers_gather(peers, &own, 1, all, "the start", LIMIT_S);
+  for (size_t i = 0; i < MESSAGES; i++) talk(peers, i);
+  assert_int_equal(gt_agree(peers, GT_OK, LIMIT_S), GT_OK);
+  assert_int_equal(gt_agree(peers, GT_OK, LIMIT_S), GT_OK);
+  gt_tcp_begun(peers);
+}
+
+static void a_region_returns_to_a_run_that_has_begun(void) {
+  gt_tcp *tcp = open_tcp(0, true);
+  gt_peers *peers = gt_tcp_peers(tcp);
+  pid_t child = fork();
+  if (child == 0) {
+    tcp = open_tcp(1, true);
+    begin(gt_tcp_peers(tcp), 8);
+    _exit(0); /* dies */
+  }
+  begin(peers, 7);
+  finish(tcp, child);
+  for (size_t i = 0; i < 4; i++) {
+    child = fork();
+    if (child == 0) return_alone(i, 1 + 3 * (i == 3));
+    finish(tcp, child);
+  }
+  gt_peers_close(peers);
+  gt_tcp_close(tcp);
+}
+
 static int set_up(void **state) {
   (void)state;
   port = find_port();
@@ -296,4 +350,5 @@ static int set_up(void **state) {
 }
 
 TESTS_BETWEEN(set_up, NULL, lanes_begin_anew, the_run_ends_where_no_region_may_restart,
-              a_second_start_is_refused, a_replaced_start_is_refused, groups_repeat_their_messages)
+              a_second_start_is_refused, a_replaced_start_is_refused, groups_repeat_their_messages,
+              a_region_returns_to_a_run_that_has_begun)
