@@ -12,6 +12,7 @@ size_t gt_ps_eval_chunk(size_t test_samples);
 typedef struct {
   size_t samples; /* 0: it has none */
   bool scores;    /* the region scores the mean model at the end of the run */
+  size_t first;   /* the first region with the same set */
 } gt_ps_tests;
 /* Writes tests[nregions].  infos: of every region's data, all 0 for a region without data.  The
    mean model is scored once on every different test set, by the first region with this set.  With a
@@ -85,6 +86,10 @@ gt_status gt_ps_check_routes(const gt_job *job);
    auto and tree.  With several replicas of a pipeline, these are routes among the replicas for each
    stage.  parameters: of the whole model.  The caller closes the routes. */
 gt_routes gt_ps_routes_of(const gt_job *job, const gt_links *links, size_t parameters);
+/* Writes the next hop of each of n members, as its index among them (gt_ps_host.place).  A tree is
+   the star of gt_topology_place; a hub that is no member is replaced. */
+void gt_ps_place_members(const gt_job *job, const gt_links *links, gt_topology topology,
+                         size_t parameters, const size_t *members, size_t n, size_t *next);
 /* Returns gt_routes_sound; with several replicas of a pipeline, true if the routes of every stage
    are sound. */
 bool gt_ps_routes_sound(const gt_job *job, const gt_routes *routes);

@@ -22,7 +22,8 @@ typedef struct {
   bool emulate;       /* delay frames by the link model; else send them at once */
   bool virtual_clock; /* gt_gateway_virtual will be called; until then frames are sent at once */
   uint64_t seed;
-  size_t payload_max; /* bytes of the largest message */
+  size_t payload_max; /* bytes of the largest message, but for */
+  size_t group_max;   /* that of kind GROUP; 0: there are none */
   gt_tcp *tcp;        /* frames travel over it, borrowed; NULL: by MPI; not with virtual_clock */
 } gt_gateway_spec;
 
@@ -69,6 +70,8 @@ void gt_gateway_send(gt_gateway *gateway, size_t peer, const gt_frame_header *he
    and messages to it are dropped, until it starts again (on_lost).  Only with
    gt_tcp_spec.restarts. */
 void gt_gateway_forget(gt_gateway *gateway, size_t peer);
+/* True if the peer has ended well, and needs nothing more. */
+bool gt_gateway_left(const gt_gateway *gateway, size_t peer);
 /* Removes the queued message `cookie`; false: it has begun to leave, or has left. */
 bool gt_gateway_drop(gt_gateway *gateway, size_t peer, uint64_t cookie);
 /* Makes all possible progress.  Returns true if there was any. */

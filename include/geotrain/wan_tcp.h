@@ -42,6 +42,8 @@ gt_peers *gt_tcp_peers(gt_tcp *tcp);
    region that starts again from now on returns.  It repeats the start alone: of each message that
    it expects it gets the one that was sent at the start, its own included.  Local. */
 void gt_tcp_begun(gt_peers *peers);
+/* Returns the number of this start of the region: random, never 0.  Local. */
+uint64_t gt_tcp_start(const gt_tcp *tcp);
 /* True if this region returns.  Local. */
 bool gt_tcp_returns(const gt_tcp *tcp);
 /* Sets the number of the run, the same in all regions and in no other run: call before a gateway is

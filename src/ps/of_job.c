@@ -18,7 +18,8 @@ void gt_ps_tests_of(const gt_job *job, const gt_dataset_info *infos, gt_ps_tests
   bool more = job->pipeline.nstages == 0;
   for (size_t r = 0; r < job->nregions; r++) {
     tests[r].samples = infos[r].ntest;
-    tests[r].scores = more && infos[r].ntest > 0 && first_with(infos, r) == r;
+    tests[r].first = first_with(infos, r);
+    tests[r].scores = more && infos[r].ntest > 0 && tests[r].first == r;
     if (tests[r].scores && one) more = false;
   }
 }

@@ -64,6 +64,14 @@ gt_routes gt_ps_routes_of(const gt_job *job, const gt_links *links, size_t param
   return routes;
 }
 
+void gt_ps_place_members(const gt_job *job, const gt_links *links, gt_topology topology,
+                         size_t parameters, const size_t *members, size_t n, size_t *next) {
+  const size_t named = hub_of(job);
+  size_t hub = 0;
+  while (hub < n && members[hub] != named) hub++;
+  gt_topology_place_among(topology, links, members, n, parameters * sizeof(float), hub, next);
+}
+
 /* True if the routes between the replicas of this region are sound. */
 static bool replicas_sound(const gt_job *job, const gt_routes *routes, size_t region) {
   const size_t n = gt_job_replicas(job);

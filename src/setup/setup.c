@@ -509,9 +509,15 @@ static gt_status open_links(gt_run *run) {
   return GT_OK;
 }
 
+/* The state that members have in common: the model, the model of the last round, and two moments of
+   an optimizer; and the heads of its items. */
+#define GROUP_PARTS 4
+#define GROUP_HEADS ((size_t)64 << 10)
+
 gt_gateway *gt_setup_gateway(const gt_run *run, size_t payload_max,
                              const gt_gateway_events *events) {
   const gt_job *job = run->job;
+  const bool continues = job->sync.on_loss == GT_ON_LOSS_CONTINUE;
   size_t self = run->roles.region_id;
   double *streams = GT_NEW_ARRAY(double, job->nregions);
   const char **names = GT_NEW_ARRAY(const char *, job->nregions);
@@ -530,6 +536,7 @@ gt_gateway *gt_setup_gateway(const gt_run *run, size_t payload_max,
                           .virtual_clock = run->options->virtual_clock,
                           .seed = job->seed,
                           .payload_max = payload_max,
+                          .group_max = continues ? GROUP_PARTS * payload_max + GROUP_HEADS : 0,
                           .tcp = run->tcp};
   gt_gateway *gateway = gt_gateway_create(run->roles.ps, &spec, events);
   gt_free(names);

@@ -58,7 +58,8 @@ static gt_status open_site(gt_tcp **out, const gt_job *job, size_t region, bool 
                             .cert = cert,
                             .key = key,
                             .streams = (size_t)job->wan.streams,
-                            .patience_s = job->limits.wan_patience_s};
+                            .patience_s = job->limits.wan_patience_s,
+                            .restarts = job->sync.on_loss == GT_ON_LOSS_CONTINUE};
   const gt_status status = gt_tcp_open(out, &spec);
   gt_free(ca);
   gt_free(cert);

@@ -11,11 +11,14 @@
 /* ---- the object ------------------------------------------------------------------------------ */
 
 #define COOKIE_SITES (GT_ENDING_COOKIE + 2) /* of messages that give other sites the results */
-#define TEXT_PIECE   ((size_t)1 << 15)      /* bytes of the summary in a message */
+#define EPOCH_SHIFT  8 /* of the epoch in a cookie, whose lowest byte names the message */
+#define TEXT_PIECE   ((size_t)1 << 15) /* bytes of the summary in a message */
 
 struct gt_server_ending {
   gt_server *server;
   gt_ending ending;
+  gt_server_ending *former; /* of an earlier epoch: messages of it can still be leaving */
+  gt_ending_group group;
   gt_ps_score own;
   gt_ps_score mean_score; /* on the lead: over all test sets */
   gt_ps_score *scores;    /* nregions: of the mean on the region's test set */
@@ -41,7 +44,7 @@ struct gt_server_ending {
   gt_status code; /* exit code of the run */
   char params_sha256[GT_SHA256_HEX];
   bool apart; /* regions are MPI jobs of their own */
-  bool concluded, whole, published;
+  bool begun, concluded, whole, published;
 };
 
 /* True if the loss is non-finite.  Without samples (a region of a pipeline that does not score)
@@ -52,8 +55,24 @@ static bool is_bad_loss(const gt_ps_score *score) {
 
 static const gt_ps_score unknown = {NAN, NAN, NAN, NAN, NAN, 0};
 
+static bool is_lead(const gt_server_ending *e) {
+  return e->group.self == e->group.lead;
+}
+
+static bool is_other(const gt_server_ending *e, size_t region) {
+  return e->group.member[region] && region != e->group.self;
+}
+
+static void send(const gt_server_ending *e, size_t to, gt_frame_header head, const void *payload,
+                 size_t bytes, uint64_t cookie) {
+  head.epoch = e->group.epoch;
+  if (cookie) cookie |= (uint64_t)e->group.epoch << EPOCH_SHIFT;
+  gt_gateway_send(e->server->gateway, to, &head, payload, bytes, cookie, gt_server_now(e->server));
+}
+
 void gt_server_ending_close(gt_server_ending *e) {
   if (!e) return;
+  gt_server_ending_close(e->former);
   gt_final_model_close(&e->final);
   gt_site_end_close(e->site);
   gt_stage_model_close(e->parts);
@@ -66,6 +85,7 @@ void gt_server_ending_close(gt_server_ending *e) {
   gt_free(e->scores);
   gt_free(e->awaited);
   gt_free(e->differs);
+  gt_ending_group_close(&e->group);
   gt_free(e);
 }
 
@@ -118,8 +138,8 @@ static void send_report(void *ctx, uint64_t cookie) {
   gt_server_link_results(e->server, links);
   e->report = gt_result_encode(&own, links, s->run->job->nregions - 1);
   gt_free(links);
-  gt_frame_header head = {.kind = GT_MSG_REPORT, .value = e->own_bad_loss};
-  gt_gateway_send(s->gateway, 0, &head, e->report, strlen(e->report), cookie, gt_server_now(s));
+  send(e, e->group.lead, (gt_frame_header){.kind = GT_MSG_REPORT, .value = e->own_bad_loss},
+       e->report, strlen(e->report), cookie);
 }
 
 typedef struct {
@@ -139,7 +159,7 @@ static void send_model(void *ctx, uint64_t cookie) {
   gt_server *s = e->server;
   const gt_arrays *a = gt_graph_arrays(s->run->graph);
   size_t n = a->params.n + a->buffers.n;
-  gt_frame_header head = {.kind = GT_MSG_MODEL};
+  const gt_frame_header head = {.kind = GT_MSG_MODEL};
   if (s->run->pipe) {
     gt_stage_model_send(s, cookie);
     return;
@@ -148,36 +168,35 @@ static void send_model(void *ctx, uint64_t cookie) {
     const model_hash hash = hash_own(e);
     e->sent = gt_alloc(sizeof hash, 1);
     memcpy(e->sent, &hash, sizeof hash);
-    gt_gateway_send(s->gateway, 0, &head, e->sent, sizeof hash, cookie, gt_server_now(s));
+    send(e, e->group.lead, head, e->sent, sizeof hash, cookie);
     return;
   }
   e->sent = GT_NEW_ARRAY(float, n);
   gt_vec_copy(gt_vec_of(e->sent, a->params.n), a->params);
   gt_vec_copy(gt_vec_of(e->sent + a->params.n, a->buffers.n), a->buffers);
-  gt_gateway_send(s->gateway, 0, &head, e->sent, n * sizeof(float), cookie, gt_server_now(s));
+  send(e, e->group.lead, head, e->sent, n * sizeof(float), cookie);
 }
 
 /* ---- the mean's scores ----------------------------------------------------------------------- */
 
 static void mean_evaluated(void *ctx, const gt_ps_score *score) {
   gt_server_ending *e = ctx;
-  e->scores[0] = *score;
+  e->scores[e->group.lead] = *score;
   gt_ending_evaluated(&e->ending);
 }
 
 static void send_score(void *ctx, const gt_ps_score *score) {
   gt_server_ending *e = ctx;
-  gt_frame_header head = {.kind = GT_MSG_REPORT};
   gt_ps_score *own = &e->scores[e->server->run->roles.region_id];
   *own = *score;
-  gt_gateway_send(e->server->gateway, 0, &head, own, sizeof *own, 0, gt_server_now(e->server));
+  send(e, e->group.lead, (gt_frame_header){.kind = GT_MSG_REPORT}, own, sizeof *own, 0);
 }
 
 /* Returns the final model on a region other than the lead: the one received from the lead, or the
    region's own, which is the same. */
 static void find_mean(const gt_server_ending *e, gt_vec *params, gt_vec *buffers) {
   const gt_arrays *a = gt_graph_arrays(e->server->run->graph);
-  float *sent = e->models.early[0];
+  float *sent = e->models.early[e->group.lead];
   *params = sent ? gt_vec_of(sent, a->params.n) : a->params;
   *buffers = sent ? gt_vec_of(sent + a->params.n, a->buffers.n) : a->buffers;
 }
@@ -192,10 +211,9 @@ static void score_mean(gt_server_ending *e) {
 
 /* Sends the mean, or its name only to a region that has the same model. */
 static void send_mean(gt_server_ending *e, size_t region, uint64_t cookie) {
-  const gt_frame_header head = {.kind = GT_MSG_MODEL};
   const bool whole = !e->identical || (e->apart && e->differs[region]);
-  gt_gateway_send(e->server->gateway, region, &head, e->mean.data,
-                  whole ? e->mean.n * sizeof(float) : 0, cookie, gt_server_now(e->server));
+  send(e, region, (gt_frame_header){.kind = GT_MSG_MODEL}, e->mean.data,
+       whole ? e->mean.n * sizeof(float) : 0, cookie);
 }
 
 /* Begins to score the mean on every different test set.  Returns their number.  On the lead. */
@@ -203,13 +221,13 @@ static size_t score_everywhere(gt_server_ending *e) {
   gt_server *s = e->server;
   const gt_arrays *a = gt_graph_arrays(s->run->graph);
   size_t n = 0;
-  for (size_t r = 1; r < s->run->job->nregions; r++) {
-    if (!s->run->tests[r].scores) continue;
+  for (size_t r = 0; r < s->run->job->nregions; r++) {
+    if (!is_other(e, r) || !e->group.tests[r].scores) continue;
     send_mean(e, r, 0);
     e->awaited[r] = e->asked = true;
     n++;
   }
-  if (!s->run->tests[0].scores) return n;
+  if (!e->group.tests[e->group.lead].scores) return n;
   gt_ps_evaluate(s->ps, gt_vec_range(e->mean, 0, a->params.n),
                  gt_vec_range(e->mean, a->params.n, a->buffers.n), mean_evaluated, e,
                  gt_server_now(s));
@@ -226,33 +244,12 @@ static void take_score(gt_server_ending *e, size_t peer, const gt_frame_header *
   e->awaited[peer] = false;
 }
 
-/* Computes the total when all scores of the mean have arrived. */
-static void total_scores(gt_server_ending *e) {
-  const size_t n = e->server->run->job->nregions;
-  const gt_ps_tests *tests = e->server->run->tests;
-  size_t sets = 0;
-  for (size_t r = 0; r < n; r++) sets += tests[r].scores;
-  e->mean_score = gt_ps_scores_total(e->scores, tests, n);
-  for (size_t r = 0; r < n; r++) {
-    const gt_ps_score *score = &e->scores[r];
-    e->regions[r].mean = (gt_mean_result){0};
-    if (sets > 1 && tests[r].scores)
-      e->regions[r].mean = (gt_mean_result){.samples = (int64_t)tests[r].samples,
-                                            .accuracy = score->accuracy,
-                                            .loss = score->loss,
-                                            .auc = score->auc,
-                                            .recall20 = score->recall20,
-                                            .mrr20 = score->mrr20,
-                                            .perplexity = score->perplexity};
-  }
-}
-
 /* ---- messages -------------------------------------------------------------------------------- */
 
 /* Regions on other instruction sets may round otherwise. */
 static void take_hash(gt_server_ending *e, size_t peer, const gt_frame_header *head,
                       const void *payload) {
-  const bool lead = e->server->run->roles.is_lead;
+  const bool lead = is_lead(e);
   const size_t bytes = lead ? sizeof(model_hash) : 0;
   if (head->message_bytes != bytes || e->models.seen[peer])
     gt_gateway_refuse(e->server->gateway, peer,
@@ -266,7 +263,8 @@ static void take_hash(gt_server_ending *e, size_t peer, const gt_frame_header *h
     gt_log(GT_LOG_WARN,
            "the final model of region %s differs from that of region %s, whose model is "
            "kept: their instruction sets round differently",
-           e->server->run->job->regions[peer].name, e->server->run->job->regions[0].name);
+           e->server->run->job->regions[peer].name,
+           e->server->run->job->regions[e->group.lead].name);
 }
 
 static void take_model(gt_server_ending *e, size_t peer, const gt_frame_header *head,
@@ -306,11 +304,11 @@ static void take_result(gt_server_ending *e, size_t peer, const gt_frame_header 
 /* Takes the exit code with which the lead ended the run. */
 static void take_bye(gt_server_ending *e, const gt_frame_header *head) {
   if (head->value != GT_OK && head->value != GT_ERR_LIMIT)
-    gt_gateway_refuse(e->server->gateway, 0, "BYE has code %llu; expected 0 or %d",
+    gt_gateway_refuse(e->server->gateway, e->group.lead, "BYE has code %llu; expected 0 or %d",
                       (unsigned long long)head->value, GT_ERR_LIMIT);
   if (head->value == GT_ERR_LIMIT)
     e->code = GT_FAIL(GT_ERR_LIMIT, "region %s ended the run: a final model is not finite",
-                      e->server->run->job->regions[0].name);
+                      e->server->run->job->regions[e->group.lead].name);
 }
 
 static void take_from_lead(gt_server_ending *e, const gt_frame_header *head, const void *payload) {
@@ -320,15 +318,29 @@ static void take_from_lead(gt_server_ending *e, const gt_frame_header *head, con
   } else if (run->pipe) {
     gt_site_end_piece(e->site, head, payload);
   } else {
-    take_model(e, 0, head, payload);
+    take_model(e, e->group.lead, head, payload);
     if (e->site) gt_site_end_model(e->site);
-    if (run->tests[run->roles.region_id].scores) score_mean(e);
+    if (e->group.tests[run->roles.region_id].scores) score_mean(e);
   }
+}
+
+/* Returns why a message of this kind cannot come from the peer; NULL: it can. */
+static const char *untimely(const gt_server_ending *e, size_t peer, unsigned kind) {
+  const bool from_lead = peer == e->group.lead && !is_lead(e);
+  if (kind == GT_MSG_BYE) return from_lead ? NULL : "is for the lead to send";
+  /* the mean, to be scored; at a site of its own, also the results of all */
+  if (kind == GT_MSG_MODEL && from_lead && e->group.tests[e->server->run->roles.region_id].scores)
+    return NULL;
+  if (from_lead && e->site) return NULL;
+  return is_lead(e) ? NULL : "is for the lead";
 }
 
 void gt_server_ending_message(gt_server_ending *e, size_t peer, const gt_frame_header *head,
                               const void *payload) {
-  if (!e->server->run->roles.is_lead && head->kind != GT_MSG_BYE) {
+  if (head->epoch != e->group.epoch || !e->group.member[peer]) return;
+  const char *why = untimely(e, peer, head->kind);
+  if (why) gt_gateway_refuse(e->server->gateway, peer, "a message of kind %u %s", head->kind, why);
+  if (!is_lead(e) && head->kind != GT_MSG_BYE) {
     take_from_lead(e, head, payload);
     return;
   }
@@ -374,7 +386,7 @@ static gt_status check_final(const gt_server_ending *e) {
 /* The lead's links have also carried the mean to the regions that score it. */
 static void conclude(void *ctx) {
   gt_server_ending *e = ctx;
-  if (!e->parts) total_scores(e);
+  if (!e->parts) e->mean_score = gt_ending_total(&e->group, e->scores, e->regions);
   if (e->asked) gt_server_link_results(e->server, own_links(e));
   e->code = check_final(e);
   if (e->code == GT_OK && !e->alone && !e->parts) begin_whole_file(e);
@@ -391,15 +403,14 @@ static void summarise(gt_server_ending *e) {
 /* Sends a site the model, unless it has it, and the text of the summary in pieces. */
 static void give(gt_server_ending *e, size_t region) {
   const size_t bytes = strlen(e->report);
-  if (!e->alone && !e->parts && !e->server->run->tests[region].scores) {
+  if (!e->alone && !e->parts && !e->group.tests[region].scores) {
     send_mean(e, region, COOKIE_SITES);
     e->leaving++;
   }
   for (size_t at = 0, n; at < bytes; at += n) {
     n = bytes - at < TEXT_PIECE ? bytes - at : TEXT_PIECE;
     const gt_frame_header head = {.kind = GT_MSG_REPORT, .value = at, .detail = bytes - at - n};
-    gt_gateway_send(e->server->gateway, region, &head, e->report + at, n, COOKIE_SITES,
-                    gt_server_now(e->server));
+    send(e, region, head, e->report + at, n, COOKIE_SITES);
     e->leaving++;
   }
 }
@@ -419,18 +430,18 @@ static bool publish_results(gt_server_ending *e) {
   if (e->final.writer && !gt_final_model_durable(&e->final, e->server)) return false;
   if (e->report) return true;
   summarise(e);
-  for (size_t p = 1; e->apart && p < e->server->run->job->nregions; p++) give(e, p);
+  for (size_t p = 0; e->apart && p < e->server->run->job->nregions; p++)
+    if (is_other(e, p)) give(e, p);
   return e->leaving == 0;
 }
 
 /* The lead's last action. */
 static bool publish_all(gt_server_ending *e) {
-  gt_server *s = e->server;
   const gt_frame_header bye = {.kind = GT_MSG_BYE, .value = e->code};
   if (e->published) return true;
   if (e->code == GT_OK && !publish_results(e)) return false;
-  for (size_t p = 1; p < s->run->job->nregions; p++)
-    gt_gateway_send(s->gateway, p, &bye, NULL, 0, 0, gt_server_now(s));
+  for (size_t p = 0; p < e->server->run->job->nregions; p++)
+    if (is_other(e, p)) send(e, p, bye, NULL, 0, 0);
   return e->published = true;
 }
 
@@ -445,8 +456,10 @@ static void own_evaluated(void *ctx, const gt_ps_score *score) {
 }
 
 static void settle_all(gt_server_ending *e) {
-  e->bad_loss[0] = e->own_bad_loss;
-  gt_server_result(e->server, &e->own, &e->regions[0]);
+  e->bad_loss[e->group.lead] = e->own_bad_loss;
+  gt_server_result(e->server, &e->own, &e->regions[e->group.lead]);
+  for (size_t r = 0; r < e->server->run->job->nregions; r++)
+    if (!e->group.member[r]) gt_server_lost_result(e->server, r, &e->regions[r]);
   e->nlinks += e->server->run->job->nregions - 1;
   gt_server_link_results(e->server, own_links(e));
   if (!e->parts) {
@@ -497,16 +510,18 @@ static const gt_ending_hooks hooks = {.evaluate = evaluate,
                                       .send_report = send_report,
                                       .conclude = conclude};
 
-gt_server_ending *gt_server_ending_open(gt_server *s) {
+gt_server_ending *gt_server_ending_open(gt_server *s, gt_server_ending *former) {
   size_t n = s->run->job->nregions;
   const gt_arrays *a = gt_graph_arrays(s->run->model);
   const bool pipe = s->run->pipe != NULL;
   gt_server_ending *e = GT_NEW(gt_server_ending);
   e->server = s;
+  e->former = former;
+  gt_ending_group_open(&e->group, s);
   e->alone = n > 1 && !pipe && gt_sync_of(s->run->job->sync.strategy)->sends == 0;
   e->identical = !pipe && s->run->job->limits.wan_bytes == 0 &&
                  gt_sync_identical(gt_sync_of(s->run->job->sync.strategy), a->buffers.n);
-  gt_ending_open(&e->ending, &hooks, e, s->ps, s->run->roles.is_lead, n - 1);
+  gt_ending_open(&e->ending, &hooks, e, s->ps, is_lead(e), e->group.nmembers - 1);
   e->own = e->mean_score = unknown;
   e->own_known = gt_train_tests(s->run) == 0;
   e->bad_loss = GT_NEW_ARRAY(bool, n);
@@ -514,15 +529,19 @@ gt_server_ending *gt_server_ending_open(gt_server *s) {
   e->awaited = GT_NEW_ARRAY(bool, n);
   e->differs = GT_NEW_ARRAY(bool, n);
   e->apart = s->run->options->region != NULL;
-  if (e->apart && !s->run->roles.is_lead) e->site = gt_site_end_open(s, e->alone);
-  gt_model_mean_open(&e->models, n, s->run->roles.region_id, s->weights, a->params.n, a->buffers.n);
-  if (pipe && s->run->roles.is_lead) e->parts = gt_stage_model_open(s);
+  if (e->apart && !is_lead(e)) e->site = gt_site_end_open(s, e->group.lead, e->alone);
+  gt_model_mean_open(&e->models, n, s->run->roles.region_id, e->group.weights, a->params.n,
+                     a->buffers.n);
+  if (pipe && is_lead(e)) e->parts = gt_stage_model_open(s);
   e->regions = GT_NEW_ARRAY(gt_region_result, n);
   e->links = GT_NEW_ARRAY(gt_link_result, n * n);
   return e;
 }
 
 void gt_server_ending_departed(gt_server_ending *e, uint64_t cookie) {
+  const uint64_t epoch = (uint64_t)UINT16_MAX << EPOCH_SHIFT;
+  if ((cookie & epoch) >> EPOCH_SHIFT != e->group.epoch) return;
+  cookie &= ~epoch;
   if (cookie == COOKIE_SITES)
     e->leaving--;
   else
@@ -539,15 +558,17 @@ bool gt_server_ending_released(const gt_server_ending *e) {
 
 void gt_server_ending_waits_for(const gt_server_ending *e, char *text, size_t size) {
   const gt_job *job = e->server->run->job;
-  size_t p = 1, scorer = 1;
-  while (p < job->nregions && e->regions[p].name[0] && (e->parts || e->models.seen[p])) p++;
-  while (scorer < job->nregions && !e->awaited[scorer]) scorer++;
-  if (scorer < job->nregions)
+  const size_t n = job->nregions;
+  size_t p = 0, scorer = 0;
+  while (p < n && (!is_other(e, p) || (e->regions[p].name[0] && (e->parts || e->models.seen[p]))))
+    p++;
+  while (scorer < n && !e->awaited[scorer]) scorer++;
+  if (scorer < n)
     snprintf(text, size, "the score of the mean model from region %s", job->regions[scorer].name);
-  else if (e->ending.lead && p < job->nregions)
+  else if (e->ending.lead && p < n)
     snprintf(text, size, "the final model and the result of region %s", job->regions[p].name);
   else
-    snprintf(text, size, "the end of the run from region %s", job->regions[0].name);
+    snprintf(text, size, "the end of the run from region %s", job->regions[e->group.lead].name);
 }
 
 static bool write_at_site(gt_server_ending *e) {
@@ -556,7 +577,17 @@ static bool write_at_site(gt_server_ending *e) {
   return gt_site_end_step(e->site, params, buffers);
 }
 
+/* True while workers still evaluate for the ending of an earlier epoch. */
+static bool is_busy(const gt_server_ending *e, gt_ns now) {
+  gt_ps_view v;
+  if (!e->former || e->begun) return false;
+  gt_ps_get_view(e->server->ps, now, &v);
+  return v.evaluating;
+}
+
 bool gt_server_ending_step(gt_server_ending *e, gt_ns now, gt_status *code) {
+  if (is_busy(e, now)) return false;
+  e->begun = true;
   if (e->alone && e->own_known && !own_file_durable(e)) return false;
   if (!gt_ending_step(&e->ending, now) || (e->concluded && !publish_all(e))) return false;
   if (e->site && e->code == GT_OK && !write_at_site(e)) return false;

@@ -4,12 +4,28 @@
 
 #include "internal.h"
 
+/* ending_group.c: the members at the end of a run. */
+typedef struct {
+  uint16_t epoch; /* in the header of their messages; those of other epochs are ignored */
+  size_t nregions, self, lead, nmembers; /* lead: the first member */
+  bool *member;                          /* nregions */
+  double *weights;    /* nregions: of the members' models in the mean; others: 0 */
+  gt_ps_tests *tests; /* nregions: each set is scored by the first member that has it */
+} gt_ending_group;
+void gt_ending_group_open(gt_ending_group *g, const gt_server *s);
+void gt_ending_group_close(gt_ending_group *g);
+/* Returns the score of the mean over all test sets, and notes each one's in the region's result.
+   scores, regions: of every region. */
+gt_ps_score gt_ending_total(const gt_ending_group *g, const gt_ps_score *scores,
+                            gt_region_result *regions);
+
 /* ending.c: a server's implementation of gt_ending, from COMPLETE on: own score, models and results
    to the lead, mean, summary. */
-gt_server_ending *gt_server_ending_open(gt_server *s);
+/* Of the members now; former: the ending of an earlier epoch, which it owns; NULL: none. */
+gt_server_ending *gt_server_ending_open(gt_server *s, gt_server_ending *former);
 /* NULL is allowed. */
 void gt_server_ending_close(gt_server_ending *e);
-/* Handles a MODEL, REPORT or BYE; payload borrowed for the call. */
+/* Handles a MODEL, REPORT or BYE, unless it is of another epoch; payload borrowed for the call. */
 void gt_server_ending_message(gt_server_ending *e, size_t peer, const gt_frame_header *head,
                               const void *payload);
 void gt_server_ending_departed(gt_server_ending *e, uint64_t cookie);
@@ -41,7 +57,7 @@ void gt_final_model_close(gt_final_model *f);
 /* site_end.c: the lead's results in the run directory of a region that is an MPI job of its own. */
 typedef struct gt_site_end gt_site_end;
 /* alone: regions keep their own models.  The caller closes it. */
-gt_site_end *gt_site_end_open(gt_server *s, bool alone);
+gt_site_end *gt_site_end_open(gt_server *s, size_t lead, bool alone);
 void gt_site_end_close(gt_site_end *e); /* NULL is allowed */
 /* Take what the lead sends: the whole model, which the caller keeps; or the next piece of a
    pipeline's model; or of the text of summary.json.  Panic: another piece. */

@@ -180,15 +180,8 @@ static gt_status settle_round(gt_server *s, int64_t *round) {
 
 _Static_assert(sizeof(gt_hello) == GT_HELLO_BYTES, "a simulation counts it");
 
-void gt_server_hello_message(gt_server *s, size_t peer, const gt_frame_header *head,
-                             const void *payload) {
-  if (head->message_bytes != sizeof(gt_hello))
-    gt_panic(GT_ERR_JOB, "region %s runs another build: its greeting has %llu bytes, expected %zu",
-             s->run->job->regions[peer].name, (unsigned long long)head->message_bytes,
-             sizeof(gt_hello));
-  if (s->hellos[peer].protocol == 0) s->nhellos++;
+static void check_greeting(const gt_server *s, size_t peer) {
   gt_hello *h = &s->hellos[peer];
-  memcpy(h, payload, sizeof *h);
   /* refused later; its other fields can have a different layout */
   if (h->protocol != GT_PROTOCOL_VERSION) h->nrounds = 0;
   if (h->nrounds < 0 || h->nrounds > GT_MAX_ROUNDS)
@@ -197,6 +190,17 @@ void gt_server_hello_message(gt_server *s, size_t peer, const gt_frame_header *h
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) texts[i][GT_SHA256_HEX - 1] = '\0';
   h->run_id[GT_RUN_ID - 1] = '\0';
   h->error[sizeof h->error - 1] = '\0';
+}
+
+void gt_server_hello_message(gt_server *s, size_t peer, const gt_frame_header *head,
+                             const void *payload) {
+  if (head->message_bytes != sizeof(gt_hello))
+    gt_panic(GT_ERR_JOB, "region %s runs another build: its greeting has %llu bytes, expected %zu",
+             s->run->job->regions[peer].name, (unsigned long long)head->message_bytes,
+             sizeof(gt_hello));
+  if (s->hellos[peer].protocol == 0) s->nhellos++;
+  memcpy(&s->hellos[peer], payload, sizeof *s->hellos);
+  check_greeting(s, peer);
 }
 
 static gt_status differs(const gt_server *s, size_t peer, const char *what, const char *there,
@@ -311,7 +315,8 @@ static const char *run_of(const gt_server *s) {
   return s->hellos[0].run_id;
 }
 
-gt_status gt_server_hello(gt_server *s, const gt_hello *own, int64_t *round, int64_t *newest) {
+/* Exchanges the greetings by messages of the gateway. */
+static void exchange(gt_server *s, const gt_hello *own) {
   size_t n = s->run->job->nregions, self = s->run->roles.region_id;
   gt_ns deadline = gt_now() + gt_from_seconds(s->run->start_limit_s);
   gt_backoff backoff = {0};
@@ -340,13 +345,64 @@ gt_status gt_server_hello(gt_server *s, const gt_hello *own, int64_t *round, int
     }
     gt_backoff_sleep(&backoff, GT_BACKOFF_IDLE, gt_gateway_next(s->gateway, &large));
   }
+}
+
+/* Exchanges them in the group, where a region that returns gets those from the start of the run,
+   its own included. */
+static void exchange_in_group(gt_server *s, const gt_hello *own) {
+  gt_peers_gather(s->run->roles.ps, own, sizeof *own, s->hellos, "the greetings of other regions",
+                  s->run->start_limit_s);
+  for (size_t p = 0; p < s->run->job->nregions; p++) check_greeting(s, p);
+  s->returns = gt_tcp_returns(s->run->tcp);
+}
+
+/* ---- a return -------------------------------------------------------------------------------- */
+
+/* Checks what this region is now against what it was when the run began. */
+static gt_status same_region(const gt_server *s, const gt_hello *own) {
+  const gt_hello *then = &s->hellos[s->run->roles.region_id];
+  if (own->samples != then->samples)
+    return GT_FAIL(GT_ERR_DATA,
+                   "region %s has %lld training samples, and had %lld when the run began; restore "
+                   "its data",
+                   s->run->region, (long long)own->samples, (long long)then->samples);
+  if (own->nrounds > 0 && own->run_id[0] && strcmp(own->run_id, run_of(s)) != 0)
+    return GT_FAIL(GT_ERR_CKPT,
+                   "%s has checkpoints of run %s, and the other regions continue run %s; use the "
+                   "--run-dir of that run",
+                   s->run->run_dir, own->run_id, run_of(s));
+  return GT_OK;
+}
+
+/* Finds the newest sound round of this region alone, or the one of --resume-round. */
+static gt_status own_round(const gt_server *s, const gt_hello *own, int64_t *round) {
+  const int64_t asked = s->run->options->resume_round;
+  *round = 0;
+  for (int64_t i = own->nrounds - 1; i >= 0 && *round == 0; i--)
+    if ((asked == 0 || own->rounds[i] == asked) &&
+        gt_setup_read_round(s->run, own->rounds[i]) <= GT_ROUND_DOUBTFUL)
+      *round = own->rounds[i];
+  if (asked == 0 || *round == asked) return GT_OK;
+  return GT_FAIL(GT_ERR_CKPT, "--resume-round %lld: %s holds no such round that is finite",
+                 (long long)asked, s->run->run_dir);
+}
+
+/* ---- both ------------------------------------------------------------------------------------ */
+
+gt_status gt_server_hello(gt_server *s, const gt_hello *own, int64_t *round, int64_t *newest) {
+  const size_t n = s->run->job->nregions, self = s->run->roles.region_id;
+  if (gt_server_members_change(s))
+    exchange_in_group(s, own);
+  else
+    exchange(s, own);
   gt_status status =
       own->status == GT_OK ? GT_OK : GT_FAIL((gt_status)own->status, "%s", own->error);
   for (size_t p = 0; p < n && status == GT_OK; p++)
-    if (p != self) status = compare(s, p, own);
+    if (p != self || s->returns) status = compare(s, p, own);
   *round = 0;
-  if (status == GT_OK) status = settle_round(s, round);
-  if (*round == 0 && status == GT_OK) status = may_begin(s, own);
+  if (status == GT_OK && s->returns) status = same_region(s, own);
+  if (status == GT_OK) status = s->returns ? own_round(s, own, round) : settle_round(s, round);
+  if (*round == 0 && status == GT_OK && !s->returns) status = may_begin(s, own);
   if (*round == 0 && status == GT_OK) status = same_weights(s, own);
   memcpy(s->run_id, run_of(s), sizeof s->run_id);
   *newest = 0;

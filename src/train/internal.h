@@ -79,6 +79,9 @@ struct gt_server {
   double patience_s[GT_MAX_REGIONS];
   uint64_t beats_at_work; /* heartbeats at which workers or the disk were busy */
   bool stop_told, whole_marked, write_slow, codec_slow;
+  bool returns;        /* to a run that continues without this region */
+  gt_ns alone_since;   /* it has no majority, or is no member; 0: it is one */
+  bool alone_stopped;  /* and therefore stops */
   gt_ns writing_since; /* wall time */
 };
 
@@ -88,6 +91,17 @@ void gt_server_hello_message(gt_server *s, size_t peer, const gt_frame_header *h
 /* Exchanges HELLO, compares, finds the round to resume from (0: start from the beginning).
    GT_ERR_JOB/DATA/CKPT name the region and the difference. */
 gt_status gt_server_hello(gt_server *s, const gt_hello *own, int64_t *round, int64_t *newest);
+
+/* members.c: members that change; without sync.on_loss continue, members_change is false, and
+   nothing happens. */
+bool gt_server_members_change(const gt_server *s);
+/* GT_ERR_CKPT: the file of the epoch cannot be read. */
+gt_status gt_server_members(const gt_server *s, gt_ps_members *out);
+void gt_server_members_host(gt_ps_host *host);
+/* The peer has been silent for too long.  False: its loss ends the run. */
+bool gt_server_give_up(gt_server *s, size_t peer, gt_ns now);
+/* Stops a region without a majority, or without the others. */
+void gt_server_watch_members(gt_server *s, gt_ns now);
 
 /* routes.c */
 /* Settles the topology and the routes between regions: those in the checkpoint of the round, else
@@ -159,8 +173,8 @@ bool gt_server_at_work(const gt_server *s, size_t worker, gt_ns *since, int64_t 
 /* Charges the time up to now to the activity of the region and, in a pipeline, of its workers;
    called after every event. */
 void gt_server_account(gt_server *s, gt_ns now);
-/* Panics (GT_ERR_LOST) for a region that has been silent for too long.  now: wall time. */
-void gt_server_watch_regions(const gt_server *s, gt_ns now);
+/* Gives a region up that has been silent for too long, or panics (GT_ERR_LOST).  now: wall time. */
+void gt_server_watch_regions(gt_server *s, gt_ns now);
 /* Implements `advance` of a gt_ps_host. */
 uint64_t gt_server_advance(void *server);
 /* Panics (GT_ERR_LOST) if there was no progress between the regions for too long; the text names
@@ -190,6 +204,8 @@ void gt_server_stopped(const gt_server *s, gt_status code);
 /* summary.c: fills in the current figures; own: the score of the region's model; one row per peer,
    in region order. */
 void gt_server_result(const gt_server *s, const gt_ps_score *own, gt_region_result *result);
+/* The figures of a region that is lost at the end of the run, as far as they are known. */
+void gt_server_lost_result(const gt_server *s, size_t region, gt_region_result *result);
 void gt_server_link_results(const gt_server *s, gt_link_result *links);
 /* Returns the measured rate of the link to the peer; 0: not measured. */
 double gt_server_link_bps(const gt_server *s, size_t peer);

@@ -54,13 +54,14 @@ void gt_server_account(gt_server *s, gt_ns now) {
   gt_time_split_account(&s->split, s->ps, gt_ps_made_of(s->ps), receiving, s->gateway, now);
 }
 
-void gt_server_watch_regions(const gt_server *s, gt_ns now) {
+void gt_server_watch_regions(gt_server *s, gt_ns now) {
+  gt_server_watch_members(s, now);
   if (gt_server_ending_released(s->ending)) return;
   for (size_t p = 0; p < s->run->job->nregions; p++) {
     if (p == s->run->roles.region_id || !gt_ps_is_member(s->ps, p)) continue;
     gt_ns heard = gt_gateway_heard(s->gateway, p);
     if (heard < s->watched_at) heard = s->watched_at;
-    if (gt_seconds(now - heard) >= s->patience_s[p])
+    if (gt_seconds(now - heard) >= s->patience_s[p] && !gt_server_give_up(s, p, now))
       gt_panic(GT_ERR_LOST,
                "waited %.0f s (limits.wan_patience) for any sign of the PS of region %s",
                s->patience_s[p], s->run->job->regions[p].name);
@@ -112,7 +113,10 @@ static void name_wait(const gt_server *s, char *text, size_t size) {
              gt_strategy_names[s->run->job->sync.strategy]);
 }
 
-/* Seconds without any advance that are too long: limits.wan_patience, or longer for slow links. */
+#define LOSSES_IN_A_ROW 4
+
+/* Seconds without any advance that are too long: limits.wan_patience, or longer for slow links.
+   Members that change can lose one region after the other. */
 static double patience_of(const gt_server *s) {
   const gt_link_spec *links = gt_links_from(s->run->links, s->run->roles.region_id);
   double most_s = s->run->job->limits.wan_patience_s, latency_s = 0;
@@ -125,13 +129,14 @@ static double patience_of(const gt_server *s) {
   }
   /* A region that only waits for the end lets one that knows more speak first. */
   const bool waits_for_end = v.phase == GT_PS_COMPLETE && !s->run->roles.is_lead;
-  return (most_s + 2 * latency_s) * (waits_for_end ? 1.5 : 1);
+  return (most_s + 2 * latency_s) * (waits_for_end ? 1.5 : 1) *
+         (gt_server_members_change(s) ? LOSSES_IN_A_ROW : 1);
 }
 
 void gt_server_watch_advance(const gt_server *s) {
   const double still_s = gt_seconds(gt_ps_still(s->ps));
   char text[200];
-  if (still_s < patience_of(s)) return;
+  if (still_s < patience_of(s) || s->alone_since) return;
   name_wait(s, text, sizeof text);
   gt_panic(
       GT_ERR_LOST,

@@ -51,10 +51,6 @@ static void keep_first(gt_model_mean *m, const float *model) {
 
 static void add_other(gt_model_mean *m, const float *model) {
   float *params = (float *)(uintptr_t)model, *buffers = params + m->nparams;
-  if (!counts(m, m->next)) {
-    m->next++;
-    return;
-  }
   if (!m->params.data) keep_first(m, model);
   m->params_differ |= !same(m->params, params);
   m->buffers_differ |= !same(m->buffers, buffers);
@@ -63,18 +59,19 @@ static void add_other(gt_model_mean *m, const float *model) {
 
 /* Adds this region's model and the early models whose turn has come. */
 static void add_known(gt_model_mean *m) {
-  while (m->next < m->nregions && (m->next == m->self || m->early[m->next])) {
-    size_t region = m->next;
-    if (region == m->self) {
-      if (counts(m, region))
-        add(m, m->params, m->buffers);
-      else
-        m->next++;
-      continue;
+  while (m->next < m->nregions) {
+    const size_t region = m->next;
+    if (!counts(m, region)) {
+      m->next++;
+    } else if (region == m->self) {
+      add(m, m->params, m->buffers);
+    } else if (m->early[region]) {
+      add_other(m, m->early[region]);
+      gt_free(m->early[region]);
+      m->early[region] = NULL;
+    } else {
+      return;
     }
-    add_other(m, m->early[region]);
-    gt_free(m->early[region]);
-    m->early[region] = NULL;
   }
 }
 

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 
+#include "ending.h"
 #include "stages.h"
 
 /* ---- the PS's notes -------------------------------------------------------------------------- */
@@ -37,6 +38,22 @@ static gt_status excluded(gt_server *s, double t, int64_t step, int64_t count, d
          (long long)step, isfinite(norm) ? "an outlier" : "not finite", (long long)count);
   return gt_record_line(s->record, t, "excluded", "step", 'i', step, "count", 'i', count, "norm",
                         'f', norm, NULL);
+}
+
+/* A new epoch: the end of the run, if it has begun, begins again. */
+static gt_status members(gt_server *s, double t, int64_t epoch, int64_t step) {
+  const gt_job *job = s->run->job;
+  char names[GT_MAX_REGIONS * 66] = "";
+  size_t used = 0;
+  for (size_t r = 0; r < job->nregions; r++)
+    if (gt_ps_is_member(s->ps, r))
+      used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
+                               job->regions[r].name);
+  gt_log(GT_LOG_WARN, "step %lld: epoch %lld begins with the regions %s", (long long)step,
+         (long long)epoch, names);
+  s->ending = gt_server_ending_open(s, s->ending);
+  return gt_record_line(s->record, t, "members", "epoch", 'i', epoch, "members", 's', names, "step",
+                        'i', step, NULL);
 }
 
 /* Counts consecutive gradients that were not finite. */
@@ -96,8 +113,7 @@ void gt_server_note(void *server, gt_ps_note note, double a, double b) {
                             "step", 'i', v.steps, NULL);
     break;
   case GT_NOTE_EPOCH:
-    status = gt_record_line(s->record, t, "members", "epoch", 'i', ia, "members", 'i', ib, "step",
-                            'i', v.steps, NULL);
+    status = members(s, t, ia, v.steps);
     break;
   case GT_NOTE_COMPLETE:
     status = gt_record_line(s->record, t, "complete", "step", 'i', v.steps,

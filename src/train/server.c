@@ -70,19 +70,11 @@ static void host_work(void *ctx, gt_ps_work work, double part) {
 
 /* ---- gateway --------------------------------------------------------------------------------- */
 
-/* The reason why a message of this kind cannot come from this peer now; NULL: it can, subject to
-   the checks of the PS or of the end of the run. */
-static const char *untimely(const gt_server *s, size_t peer, unsigned kind) {
-  bool lead = s->run->roles.is_lead;
+/* The reason why a message of this kind cannot come from a peer now; NULL: it can, subject to the
+   checks of the PS or of the end of the run. */
+static const char *untimely(const gt_server *s, unsigned kind) {
   if (kind == GT_MSG_HELLO) return s->ps ? "comes after the greetings" : NULL;
   if (!s->ending) return "comes before training has begun";
-  const bool site = !lead && peer == 0 && s->run->options->region;
-  /* the mean, to be scored; at a site of its own, also the results of all */
-  if (kind == GT_MSG_MODEL && peer == 0 && s->run->tests[s->run->roles.region_id].scores)
-    return NULL;
-  if (site && (kind == GT_MSG_MODEL || kind == GT_MSG_REPORT)) return NULL;
-  if (kind == GT_MSG_REPORT || kind == GT_MSG_MODEL) return lead ? NULL : "is for the lead";
-  if (kind == GT_MSG_BYE) return lead || peer != 0 ? "is for the lead to send" : NULL;
   if (gt_msg_is_activation(kind)) return s->stages ? NULL : "comes, and there is no pipeline";
   return NULL;
 }
@@ -90,7 +82,7 @@ static const char *untimely(const gt_server *s, size_t peer, unsigned kind) {
 static void on_message(void *ctx, size_t peer, const gt_frame_header *head, const void *payload,
                        gt_ns now) {
   gt_server *s = ctx;
-  const char *why = untimely(s, peer, head->kind);
+  const char *why = untimely(s, head->kind);
   if (why) gt_gateway_refuse(s->gateway, peer, "a message of kind %u %s", head->kind, why);
   if (gt_msg_is_traffic(head->kind)) {
     s->data_received += (double)gt_message_wire_bytes(head, (size_t)head->message_bytes);
@@ -113,7 +105,7 @@ static void on_departed(void *ctx, size_t peer, uint64_t cookie, gt_ns now) {
 
 static void on_lost(void *ctx, size_t peer, gt_ns now) {
   gt_server *s = ctx;
-  gt_ps_lost(s->ps, peer, s->clock->attended(s, now));
+  if (s->ps) gt_ps_lost(s->ps, peer, s->clock->attended(s, now));
 }
 
 /* Bytes of the largest message between regions, the same in all: a gateway makes room for frames of
@@ -131,11 +123,10 @@ static void open_gateway(gt_server *s) {
     if (p != self)
       s->patience_s[p] =
           gt_links_patience(run->links, p, self, bytes, run->job->limits.wan_patience_s);
-  s->gateway = gt_setup_gateway(run, bytes,
-                                &(gt_gateway_events){.ctx = s,
-                                                     .on_message = on_message,
-                                                     .on_departed = on_departed,
-                                                     .on_lost = on_lost});
+  s->gateway = gt_setup_gateway(
+      run, bytes,
+      &(gt_gateway_events){
+          .ctx = s, .on_message = on_message, .on_departed = on_departed, .on_lost = on_lost});
 }
 
 /* ---- the PS ---------------------------------------------------------------------------------- */
@@ -152,7 +143,8 @@ static gt_status open_optimizer(gt_server *s, const int64_t *samples) {
   return gt_optim_create(&s->optim, &spec, gt_ps_optim_floats(run->job, region, a->params.n), true);
 }
 
-static void open_ps(gt_server *s, const int64_t *samples, int64_t newest_round) {
+static void open_ps(gt_server *s, const int64_t *samples, int64_t newest_round,
+                    const gt_ps_members *members) {
   gt_run *run = s->run;
   const gt_arrays *a = gt_graph_arrays(run->graph);
   s->workers = gt_ps_workers_of(run->job);
@@ -166,7 +158,8 @@ static void open_ps(gt_server *s, const int64_t *samples, int64_t newest_round) 
                        .parameters = a->params.n,
                        .tensors = a->views,
                        .ntensors = a->nviews,
-                       .test_samples = gt_train_tests(run)};
+                       .test_samples = gt_train_tests(run),
+                       .members = members};
   if (run->pipe) {
     basis.pipe = run->pipe->job;
     basis.stages = run->pipe->stages;
@@ -201,6 +194,7 @@ static void open_ps(gt_server *s, const int64_t *samples, int64_t newest_round) 
                            .clock = host_clock,
                            .work = host_work};
   if (run->pipe) gt_server_stages_host(&spec.host);
+  if (members->change) gt_server_members_host(&spec.host);
   s->ps = gt_ps_create(&spec);
 }
 
@@ -277,8 +271,10 @@ static gt_status open_rest(gt_server *s, int64_t round, int64_t newest) {
   s->groups = gt_ps_groups_of(s->run->job, s->run->roles.region_id, samples);
   for (size_t r = 0; s->groups.nreplicas && r < s->run->job->nregions; r++)
     s->weights[r] = s->groups.weights[gt_job_replica_of(s->run->job, r)];
-  const gt_status status = open_optimizer(s, samples);
-  if (status == GT_OK) open_ps(s, samples, newest);
+  gt_ps_members members = {0};
+  gt_status status = open_optimizer(s, samples);
+  if (status == GT_OK && gt_server_members_change(s)) status = gt_server_members(s, &members);
+  if (status == GT_OK) open_ps(s, samples, newest, &members);
   gt_free(samples);
   GT_TRY(status);
   if (s->run->pipe) s->stages = gt_server_stages_open(s);
@@ -333,7 +329,7 @@ static gt_status open_server(gt_server *s, gt_run *run, const gt_clock_ops *cloc
   if (status == GT_OK) status = open_rest(s, round, newest);
   if (status == GT_OK && run->roles.reports)
     s->live = gt_live_create(stdout, live, run->job->log.every_s);
-  s->ending = gt_server_ending_open(s);
+  s->ending = gt_server_ending_open(s, NULL);
   status = gt_agree(run->roles.world, status, run->start_limit_s);
   /* Files are removed or written only from here on: a run that was refused has removed nothing and
      left nothing that blocks the next one. */
@@ -344,7 +340,8 @@ static gt_status open_server(gt_server *s, gt_run *run, const gt_clock_ops *cloc
   if (status == GT_OK) gt_server_started(s, round);
   if (status == GT_OK) gt_server_stages_say_memory(s);
   if (status == GT_OK) gt_server_tell_routes(s);
-  if (status == GT_OK && round > 0) gt_server_spread(s);
+  if (status == GT_OK && round > 0 && !s->returns) gt_server_spread(s);
+  if (status == GT_OK && gt_server_members_change(s)) gt_tcp_begun(run->roles.ps);
   return status;
 }
 

@@ -11,6 +11,7 @@
 
 struct gt_site_end {
   gt_server *server;
+  size_t lead; /* the region that sends */
   gt_final_model final;
   gt_stage_model *parts; /* in a pipeline */
   bool has_model, alone;
@@ -20,9 +21,10 @@ struct gt_site_end {
   bool published;
 };
 
-gt_site_end *gt_site_end_open(gt_server *s, bool alone) {
+gt_site_end *gt_site_end_open(gt_server *s, size_t lead, bool alone) {
   gt_site_end *e = GT_NEW(gt_site_end);
   e->server = s;
+  e->lead = lead;
   e->alone = e->has_model = alone;
   if (s->run->pipe) e->parts = gt_stage_model_open(s);
   return e;
@@ -48,7 +50,8 @@ void gt_site_end_piece(gt_site_end *e, const gt_frame_header *head, const void *
 void gt_site_end_text(gt_site_end *e, const gt_frame_header *head, const void *payload) {
   const size_t n = (size_t)head->message_bytes;
   if (head->detail > TEXT_MAX)
-    gt_gateway_refuse(e->server->gateway, 0, "a summary of %llu more bytes; expected at most %zu",
+    gt_gateway_refuse(e->server->gateway, e->lead,
+                      "a summary of %llu more bytes; expected at most %zu",
                       (unsigned long long)head->detail, TEXT_MAX);
   if (!e->text) {
     e->bytes = n + (size_t)head->detail;
@@ -56,14 +59,14 @@ void gt_site_end_text(gt_site_end *e, const gt_frame_header *head, const void *p
   }
   if (n == 0 || head->value != e->have || head->detail != e->bytes - e->have - n ||
       n > e->bytes - e->have)
-    gt_gateway_refuse(e->server->gateway, 0,
+    gt_gateway_refuse(e->server->gateway, e->lead,
                       "%zu bytes of the summary from byte %llu on; expected the bytes from %zu on "
                       "of %zu",
                       n, (unsigned long long)head->value, e->have, e->bytes);
   memcpy(e->text + e->have, payload, n);
   e->have += n;
   if (e->have == e->bytes && gt_summary_parse(&e->summary, e->text, "the summary") != GT_OK)
-    gt_gateway_refuse(e->server->gateway, 0, "%s", gt_error_text());
+    gt_gateway_refuse(e->server->gateway, e->lead, "%s", gt_error_text());
 }
 
 bool gt_site_end_writes(const gt_site_end *e) {

@@ -88,6 +88,22 @@ void gt_server_result(const gt_server *s, const gt_ps_score *own, gt_region_resu
   gt_ps_passes_result(s->ps, r);
 }
 
+void gt_server_lost_result(const gt_server *s, size_t region, gt_region_result *r) {
+  const double none = NAN;
+  gt_ps_link link;
+  gt_ps_get_link(s->ps, region, &link);
+  *r = (gt_region_result){.workers = (int)gt_job_workers(s->run->job, region),
+                          .samples = link.samples,
+                          .test_accuracy = none,
+                          .test_loss = none,
+                          .test_auc = none,
+                          .test_recall20 = none,
+                          .test_mrr20 = none,
+                          .train_loss = none};
+  snprintf(r->name, sizeof r->name, "%s", s->run->job->regions[region].name);
+  snprintf(r->warning, sizeof r->warning, "lost; its figures at the end are not known");
+}
+
 /* Copies the rows in use, with the names of their kinds. */
 static void copy_ledger(gt_link_result *l, const gt_ledger_row *rows) {
   size_t n = 0;

@@ -49,6 +49,7 @@ gt_gateway *gt_gateway_create(gt_peers *servers, const gt_gateway_spec *spec,
   size_t least = spec->payload_max > GT_FRAME_MIN ? spec->payload_max : GT_FRAME_MIN,
          report = gt_gateway_report_max(g->nregions);
   g->message_max = least > report ? least : report;
+  g->group_max = spec->group_max;
   g->frame_max = gt_link_frame_payload(spec->payload_max);
   g->senders = GT_NEW_ARRAY(gt_sender, g->nregions);
   g->receivers = GT_NEW_ARRAY(gt_receiver, g->nregions);
@@ -124,7 +125,7 @@ static void *control_copy(const void *payload, size_t bytes) {
 void gt_gateway_send(gt_gateway *gateway, size_t peer, const gt_frame_header *head,
                      const void *payload, size_t bytes, uint64_t cookie, gt_ns now) {
   bool control = gt_msg_is_control(head->kind);
-  size_t most = control ? GT_CONTROL_BYTES_MAX : gateway->message_max;
+  const size_t most = gt_message_max(gateway, head->kind);
   if (bytes > most)
     gt_panic(GT_ERR_FAULT, "a message of kind %u has %zu bytes; expected at most %zu", head->kind,
              bytes, most);
@@ -290,6 +291,10 @@ gt_ns gt_gateway_next(const gt_gateway *gateway, bool *large) {
 
 bool gt_gateway_modelled(const gt_gateway *gateway) {
   return gateway->timing->modelled;
+}
+
+bool gt_gateway_left(const gt_gateway *gateway, size_t peer) {
+  return gateway->ops->left && gateway->ops->left(gateway->transport, peer);
 }
 
 bool gt_gateway_receiving(const gt_gateway *gateway, size_t peer) {

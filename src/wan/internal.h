@@ -10,9 +10,9 @@
 /* Under the virtual clock the arrival time follows each frame. */
 #define GT_STAMP_BYTES sizeof(gt_ns)
 
-/* True for bulk messages that a run sends once, at its end. */
-static inline bool gt_msg_is_last(uint32_t kind) {
-  return kind == GT_MSG_REPORT || kind == GT_MSG_MODEL;
+/* True for bulk messages that are rare: at the end of the run, or in an epoch. */
+static inline bool gt_msg_is_rare(uint32_t kind) {
+  return kind == GT_MSG_REPORT || kind == GT_MSG_MODEL || kind == GT_MSG_GROUP;
 }
 
 /* ---- transports ------------------------------------------------------------------------------ */
@@ -47,6 +47,8 @@ typedef struct {
   gt_loss (*lost)(gt_transport *t, size_t peer);
   /* Nothing is sent to the peer, and none of its frames is received, until it starts again. */
   void (*forget)(gt_transport *t, size_t peer);
+  /* True if the peer has ended well.  NULL: not known. */
+  bool (*left)(const gt_transport *t, size_t peer);
   /* Returns when bytes of the peer last arrived, also of a frame that is not complete.  NULL: not
      known. */
   gt_ns (*heard)(const gt_transport *t, size_t peer);
@@ -136,7 +138,8 @@ typedef struct {
   gt_frame_header head; /* of the message under assembly */
   bool assembling;
   size_t have;
-  uint8_t *message; /* message_max bytes; NULL: no message of several frames has arrived */
+  uint8_t *
+      message; /* message_max bytes, or those of a rare message; NULL: no message of several frames has arrived */
 } gt_receiver;
 
 /* ---- timing ---------------------------------------------------------------------------------- */
@@ -176,7 +179,7 @@ extern const gt_timing_ops gt_timing_virtual;
 typedef struct gt_agreement gt_agreement;
 
 struct gt_gateway {
-  size_t nregions, self, frame_max, message_max; /* payload bytes */
+  size_t nregions, self, frame_max, message_max, group_max; /* payload bytes */
   gt_gateway_events events;
   const char **names; /* nregions */
   size_t wire_max;    /* bytes of the longest frame with its header */
@@ -196,6 +199,11 @@ struct gt_gateway {
   gt_agreement *agreement;
   uint8_t *clock_frames; /* one per region, in wire format */
 };
+
+static inline size_t gt_message_max(const gt_gateway *g, uint32_t kind) {
+  if (gt_msg_is_control(kind)) return GT_CONTROL_BYTES_MAX;
+  return kind == GT_MSG_GROUP ? g->group_max : g->message_max;
+}
 
 /* sender.c: the next frame to leave.  modelled: as in gt_timing_ops. */
 /* Returns the queue whose first frame the link takes next, or NULL: nothing is queued, the link is

@@ -24,7 +24,7 @@ static const char *header_fault(const gt_gateway *g, size_t peer, const gt_frame
     return "differs in size from its header";
   const char *fault = route_fault(head);
   if (fault) return fault;
-  if (head->message_bytes > g->message_max)
+  if (head->message_bytes > gt_message_max(g, head->kind))
     return "belongs to a message larger than any of this job";
   const uint64_t offset = gt_msg_is_control(head->kind) ? 0 : head->frame_offset;
   if (offset > head->message_bytes || head->frame_bytes > head->message_bytes - offset)
@@ -33,7 +33,7 @@ static const char *header_fault(const gt_gateway *g, size_t peer, const gt_frame
     return "is an empty part of a non-empty message";
   if (gt_msg_is_control(head->kind))
     return head->frame_bytes == head->message_bytes ? NULL : "is a control message in parts";
-  return gt_msg_is_traffic(head->kind) || gt_msg_is_last(head->kind) ? NULL : "has an unknown kind";
+  return gt_msg_is_traffic(head->kind) || gt_msg_is_rare(head->kind) ? NULL : "has an unknown kind";
 }
 
 void gt_gateway_refuse(const gt_gateway *g, size_t peer, const char *format, ...) {
@@ -87,21 +87,20 @@ static const char *sequel_fault(const gt_receiver *r, const gt_frame_header *hea
   return head->frame_offset == r->have ? NULL : "leaves a gap in its message";
 }
 
-/* The buffer is allocated for the first message of several frames: a peer that sends none needs no
-   memory.  Messages at the end of the run come once, from every region: each gets a buffer of its
-   size, freed afterwards. */
-static void begin_message(const gt_gateway *g, gt_receiver *r, const gt_frame_header *head) {
-  if (!r->message)
-    r->message =
-        gt_alloc(gt_msg_is_last(head->kind) ? (size_t)head->message_bytes : g->message_max, 1);
-  r->head = *head;
-  r->assembling = true;
-  r->have = 0;
-}
-
 static void forget_message(gt_receiver *r) {
   gt_free(r->message);
   r->message = NULL;
+}
+
+/* The buffer is allocated for the first message of several frames: a peer that sends none needs no
+   memory.  A rare message gets a buffer of its size, freed afterwards. */
+static void begin_message(const gt_gateway *g, gt_receiver *r, const gt_frame_header *head) {
+  const bool rare = gt_msg_is_rare(head->kind);
+  if (rare) forget_message(r);
+  if (!r->message) r->message = gt_alloc(rare ? (size_t)head->message_bytes : g->message_max, 1);
+  r->head = *head;
+  r->assembling = true;
+  r->have = 0;
 }
 
 static void take_frame(gt_gateway *g, size_t peer, const gt_frame_header *head,
@@ -121,7 +120,7 @@ static void take_frame(gt_gateway *g, size_t peer, const gt_frame_header *head,
   if (r->have < head->message_bytes) return;
   g->events.on_message(g->events.ctx, peer, &r->head, r->message, now);
   r->assembling = false;
-  if (gt_msg_is_last(r->head.kind)) forget_message(r);
+  if (gt_msg_is_rare(r->head.kind)) forget_message(r);
 }
 
 /* ---- frames received that have not arrived yet ----------------------------------------------- */

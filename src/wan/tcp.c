@@ -330,6 +330,10 @@ void gt_tcp_set_run(gt_tcp *tcp, uint64_t id) {
   tcp->run_id = id;
 }
 
+uint64_t gt_tcp_start(const gt_tcp *tcp) {
+  return tcp->start;
+}
+
 bool gt_tcp_returns(const gt_tcp *tcp) {
   return tcp->returns;
 }

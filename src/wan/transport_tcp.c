@@ -7,7 +7,8 @@
 
 #define SILENCE_MAX_S 30.0
 #define CONNECT_LIMIT                                                                              \
-  (3 * GT_SECOND) /* the kernel would ask again at longer and longer intervals */
+  (3 * GT_SECOND)  /* the kernel would ask again at longer and longer intervals */
+#define PART_S 5.0 /* how long the others may take to say that they need nothing more */
 /* number of the transport of a group; those of gateways are random */
 #define PEERS_ID UINT64_C(1)
 
@@ -224,6 +225,10 @@ static gt_ns tcp_heard(const gt_transport *t, size_t peer) {
   return t->lanes[peer].heard;
 }
 
+static bool tcp_left(const gt_transport *t, size_t peer) {
+  return t->lanes[peer].left;
+}
+
 static gt_loss tcp_lost(gt_transport *t, size_t peer) {
   gt_lane *l = &t->lanes[peer];
   if (l->restarted) {
@@ -246,7 +251,7 @@ static size_t settle(gt_transport *t) {
     if (peer == t->tcp->self) continue;
     const gt_lane *l = &t->lanes[peer];
     while (tcp_receive(t, peer, &bytes)) gt_lane_release(t, peer);
-    if (!l->left && l->acked < l->queued) missing = peer;
+    if (!l->left && !l->forgotten && l->acked < l->queued) missing = peer;
   }
   return missing;
 }
@@ -255,19 +260,40 @@ static void keep_settling(void *context) {
   (void)settle(context);
 }
 
+/* True if every region has said that it needs nothing more, or is not connected. */
+static bool all_left(gt_transport *t) {
+  bool left = true;
+  (void)settle(t);
+  for (size_t peer = 0; peer < t->tcp->nregions; peer++) {
+    if (peer == t->tcp->self || t->lanes[peer].left) continue;
+    for (size_t i = 0; i < t->nstreams; i++) left &= !t->lanes[peer].streams[i].greeted;
+  }
+  return left;
+}
+
+/* Ends with the regions that are there. */
+static void part(gt_transport *t) {
+  gt_backoff backoff = {0};
+  const gt_ns until = gt_now() + gt_from_seconds(PART_S);
+  gt_tcp_say_bye(t, GT_OK);
+  while (!all_left(t) && gt_now() < until) gt_backoff_sleep(&backoff, GT_BACKOFF_BUSY, until);
+}
+
 static void tcp_close(gt_transport *t, double limit_s) {
+  const bool needs_all = t->servers && !t->tcp->restarts;
   t->closing = !t->servers;
   gt_backoff backoff = {0};
   const gt_ns until = gt_now() + gt_from_seconds(limit_s);
   for (size_t missing; (missing = settle(t)) < t->tcp->nregions;) {
-    if (gt_now() > until && !t->servers) break;
+    if (gt_now() > until && !needs_all) break;
     if (gt_now() > until)
       gt_panic(GT_ERR_LOST, "waited %.0f s for region %s to take the last frames", limit_s,
                t->tcp->sites[missing].name);
     gt_backoff_sleep(&backoff, GT_BACKOFF_BUSY, until);
   }
   t->closing = true;
-  if (t->servers)
+  if (t->servers && t->tcp->restarts) part(t);
+  if (needs_all)
     gt_peers_meet(t->servers, &(gt_peers_wait){.what = "the other regions to close their links",
                                                .limit_s = limit_s,
                                                .progress = keep_settling,
@@ -300,6 +326,7 @@ const gt_transport_ops gt_transport_tcp = {
     .release = gt_lane_release,
     .lost = tcp_lost,
     .forget = gt_lane_forget,
+    .left = tcp_left,
     .heard = tcp_heard,
     .close = tcp_close,
 };

@@ -40,7 +40,7 @@ static void open_plan_of(plan *t, const char *job, setting with) {
   if (with.sets_most >= 0) t->p->sets_most = with.sets_most;
   if (with.max_events > 0) t->p->max_events = with.max_events;
   for (size_t r = 0; r < t->p->job->nregions; r++)
-    t->p->shape.tests[r] = (gt_ps_tests){with.test_samples, r == 0 && with.test_samples > 0};
+    t->p->shape.tests[r] = (gt_ps_tests){with.test_samples, r == 0 && with.test_samples > 0, 0};
   for (size_t r = 0; r < t->p->job->nregions && with.min_s > 0; r++)
     t->p->prices.regions[r].min_s = with.min_s;
   for (size_t i = 0; i < t->p->ncandidates; i++)

@@ -407,7 +407,7 @@ static void test_sets_together(void) {
       {.loss = NAN, .accuracy = NAN, .auc = NAN}, /* it does not score */
       {.loss = 3, .accuracy = 0.25, .auc = NAN, .recall20 = NAN, .mrr20 = NAN},
       {.loss = 2, .accuracy = 1, .auc = 0.6, .recall20 = NAN, .mrr20 = NAN}};
-  const gt_ps_tests tests[] = {{40, true}, {70, false}, {120, true}, {20, true}};
+  const gt_ps_tests tests[] = {{40, true, 0}, {70, false, 0}, {120, true, 2}, {20, true, 3}};
   gt_ps_score all = gt_ps_scores_total(scores, tests, 4);
   assert_true(fabs(all.loss - (40 * 1.0 + 120 * 3 + 20 * 2) / 180) < 1e-15);
   assert_true(fabs(all.accuracy - (20.0 + 30 + 20) / 180) < 1e-15);
@@ -417,7 +417,7 @@ static void test_sets_together(void) {
                                {.loss = 2, .perplexity = exp(2)}},
                     sessions[] = {{.auc = NAN, .recall20 = 0.5, .mrr20 = 0.25},
                                   {.auc = NAN, .recall20 = 1, .mrr20 = 0.75}};
-  const gt_ps_tests two[] = {{30, true}, {10, true}};
+  const gt_ps_tests two[] = {{30, true, 0}, {10, true, 1}};
   assert_true(fabs(gt_ps_scores_total(texts, two, 2).perplexity - exp(1.25)) < 1e-14);
   all = gt_ps_scores_total(sessions, two, 2);
   assert_true(isnan(all.auc) && all.recall20 == 0.625 && all.mrr20 == 0.375);
@@ -425,7 +425,7 @@ static void test_sets_together(void) {
 
 static void one_test_set_has_its_score(void) {
   const gt_ps_score scores[] = {{0}, {1.0 / 3, 0.1, 0.7, 0.3, 1.0 / 7, 0}};
-  const gt_ps_tests second[] = {{0, false}, {49, true}}, none[2] = {{0}};
+  const gt_ps_tests second[] = {{0, false, 0}, {49, true, 1}}, none[2] = {{0}};
   const gt_ps_score all = gt_ps_scores_total(scores, second, 2),
                     nothing = gt_ps_scores_total(scores, none, 2);
   assert_memory_equal(&all, &scores[1], sizeof all);

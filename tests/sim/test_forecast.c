@@ -43,7 +43,7 @@ static void open_fixture(fixture *f, const plot *p) {
   f->job = job_as("%s", p->text);
   must(gt_links_create(&f->links, f->job));
   for (size_t r = 0; r < f->job->nregions; r++)
-    f->tests[r] = (gt_ps_tests){p->test_samples, r == 0 && p->test_samples > 0};
+    f->tests[r] = (gt_ps_tests){p->test_samples, r == 0 && p->test_samples > 0, 0};
   f->spec = (gt_sim_spec){.job = f->job,
                           .links = f->links,
                           .parameters = p->parameters,

@@ -210,7 +210,7 @@ static void test_phases_add_up(void) {
   for (size_t i = 0; i < KINDS; i++) {
     fixture f = open_far(i);
     gt_sim *sim = NULL;
-    f.spec.tests = (gt_ps_tests[3]){{40, false}, {40, false}, {40, false}};
+    f.spec.tests = (gt_ps_tests[3]){{40, false, 0}, {40, false, 0}, {40, false, 0}};
     must(gt_sim_run(&sim, &f.spec));
     for (size_t r = 0; r < 2; r++) {
       gt_region_result found;

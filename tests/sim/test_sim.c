@@ -221,10 +221,10 @@ static void test_stuck(void) {
 /* At the end the mean is sent once from the lead to each other region that scores it, also if the
    lead scores it itself, and a score is returned; in a forecast as in the whole. */
 static void test_who_scores_the_mean(void) {
-  static const gt_ps_tests cases[][3] = {{{100, true}, {100, false}, {100, false}},
-                                         {{100, true}, {50, true}, {100, false}},
-                                         {{0, false}, {50, true}, {3000, true}},
-                                         {{100, true}, {0, false}, {0, false}}};
+  static const gt_ps_tests cases[][3] = {{{100, true, 0}, {100, false, 0}, {100, false, 0}},
+                                         {{100, true, 0}, {50, true, 0}, {100, false, 0}},
+                                         {{0, false, 0}, {50, true, 0}, {3000, true, 0}},
+                                         {{100, true, 0}, {0, false, 0}, {0, false, 0}}};
   const double model = (double)gt_wire_bytes((PARAMETERS + BUFFERS) * sizeof(float)),
                score = (double)gt_wire_bytes(sizeof(gt_ps_score));
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
