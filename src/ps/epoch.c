@@ -106,8 +106,17 @@ size_t gt_ps_first_member(const gt_ps *ps) {
   const ps_epoch *e = &ps->epoch;
   size_t r = 0;
   if (!e->changes) return 0;
-  while (r != ps->spec.self && (!e->member[r] || e->lost[r] || e->joins[r])) r++;
+  while (r != ps->spec.self &&
+         (!e->member[r] || e->lost[r] || e->joins[r] || e->ready[r] < e->number))
+    r++;
   return r;
+}
+
+bool gt_ps_is_behind(const gt_ps *ps) {
+  const ps_epoch *e = &ps->epoch;
+  for (size_t r = 0; r < ps->spec.nregions; r++)
+    if (!e->lost[r] && e->ready[r] > e->number) return true;
+  return false;
 }
 
 /* The weights of a job are sums of whole numbers, so that rounding is far below 1e-9. */

@@ -17,6 +17,7 @@ enum {
   M_REPORT,  /* accepts a proposal: report_words */
   M_EPOCH,   /* the decision */
   M_READY,   /* the sender has entered the epoch: its incarnation, then the states it lacks */
+  M_ASK,     /* the receiver repeats M_READY: the sender has not heard that it is in this epoch */
   M_OUT      /* the receiver is no member of the epoch */
 };
 
@@ -34,10 +35,6 @@ static void say_to(gt_ps *ps, const bool *set, unsigned what, int64_t value, con
                    size_t n) {
   for (size_t r = 0; r < ps->spec.nregions; r++)
     if (set[r] && r != ps->spec.self) say(ps, r, what, value, words, n);
-}
-
-static size_t ranges_of(const gt_ps *ps) {
-  return gt_exchange_ranges(ps->exchange);
 }
 
 static void freeze(gt_ps *ps) {
@@ -59,7 +56,7 @@ static bool all_ready(const gt_ps *ps) {
 static void release(gt_ps *ps) {
   ps_epoch *e = &ps->epoch;
   bool needs = false;
-  for (size_t i = 0; i < ranges_of(ps); i++) needs = needs || e->needs[i];
+  for (size_t i = 0; i < gt_exchange_ranges(ps->exchange); i++) needs = needs || e->needs[i];
   gt_ps_hold(ps, PS_HOLDER_EPOCH, needs);
   gt_exchange_pause(ps->exchange, needs);
   gt_exchange_start(ps->exchange);
@@ -72,30 +69,31 @@ static void end_freeze(gt_ps *ps) {
   release(ps);
 }
 
+static void say_ready(gt_ps *ps, size_t to) {
+  const ps_epoch *e = &ps->epoch;
+  const size_t ranges = gt_exchange_ranges(ps->exchange);
+  int64_t words[GT_CONTROL_NUMBERS];
+  words[0] = (int64_t)ps->spec.members.incarnation;
+  gt_ps_set_write(words + 1, e->needs, ranges);
+  say(ps, to, M_READY, e->number, words, 1 + gt_ps_words(ranges));
+}
+
 /* Tells the members that this one is ready, and what it lacks.  Until all are, nothing changes the
    state that it sends to those that lack it. */
 static void enter(gt_ps *ps, const ps_decision *d) {
   ps_epoch *e = &ps->epoch;
-  const size_t n = ps->spec.nregions, ranges = ranges_of(ps);
-  int64_t words[GT_CONTROL_NUMBERS];
+  const size_t n = ps->spec.nregions;
   bool *was = GT_NEW_ARRAY(bool, n);
   memcpy(was, e->member, n * sizeof *was);
   gt_ps_enter_epoch(ps, d);
   gt_exchange_pause(ps->exchange, true);
-  words[0] = (int64_t)ps->spec.members.incarnation;
-  gt_ps_set_write(words + 1, e->needs, ranges);
-  say_to(ps, e->member, M_READY, e->number, words, 1 + gt_ps_words(ranges));
   for (size_t r = 0; r < n; r++) {
+    if (e->member[r] && r != ps->spec.self) say_ready(ps, r);
     if (was[r] && !e->member[r]) gt_ps_members_refuse(ps, r);
     if (e->member[r] && e->ready[r] == e->number) gt_ps_send_states(ps, r);
   }
   gt_free(was);
   end_freeze(ps);
-  for (size_t r = 0; r < n; r++)
-    if (e->member[r] && e->lost[r]) { /* since before it entered */
-      consider(ps);
-      return;
-    }
 }
 
 void gt_ps_members_refuse(gt_ps *ps, size_t peer) {
@@ -104,87 +102,9 @@ void gt_ps_members_refuse(gt_ps *ps, size_t peer) {
     say(ps, peer, M_OUT, e->number, NULL, 0);
 }
 
-/* ---- reports --------------------------------------------------------------------------------- */
-
-#define REPORT_HEAD 3 /* flags, place, round; then applied and own of each range */
-
-static size_t write_report(gt_ps *ps, int64_t *words) {
-  const ps_epoch *e = &ps->epoch;
-  const size_t ranges = ranges_of(ps);
-  words[0] = e->fresh | (e->fresh || gt_exchange_is_late(ps->exchange)) << 1 |
-             (ps->phase == GT_PS_TRAINING) << 2;
-  words[1] = gt_sync_place(ps->sync, false, 0);
-  words[2] = ps->round;
-  for (size_t i = 0; i < ranges; i++) {
-    const gt_exchange_progress at = gt_exchange_progress_of(ps->exchange, i);
-    words[REPORT_HEAD + 2 * i] = at.applied;
-    words[REPORT_HEAD + 2 * i + 1] = at.own;
-  }
-  return REPORT_HEAD + 2 * ranges;
-}
-
-static void read_report(const gt_ps *ps, const int64_t *words, ps_report *report) {
-  report->here = true;
-  report->fresh = words[0] & 1;
-  report->late = words[0] >> 1 & 1;
-  report->trains = words[0] >> 2 & 1;
-  report->place = words[1];
-  report->round = words[2];
-  for (size_t i = 0; i < ranges_of(ps); i++) {
-    report->ranges[i].applied = words[REPORT_HEAD + 2 * i];
-    report->ranges[i].own = words[REPORT_HEAD + 2 * i + 1];
-  }
-}
-
 /* ---- the decision ---------------------------------------------------------------------------- */
 
-/* The members that a value is taken from: those that train and have contributed since they came;
-   those that train; those with the state of the group. */
-typedef enum { ABREAST, TRAINS, HAS_STATE } standing;
-
-static bool stands(const ps_report *report, standing as) {
-  if (report->fresh) return false;
-  return as == HAS_STATE || (report->trains && !(as == ABREAST && report->late));
-}
-
-/* Returns the first such member with the largest value; nregions: none. */
-static size_t most(const gt_ps *ps, standing as, int64_t (*value)(const ps_report *, size_t),
-                   size_t range) {
-  const ps_epoch *e = &ps->epoch;
-  const size_t n = ps->spec.nregions;
-  size_t best = n;
-  for (size_t r = 0; r < n; r++) {
-    if (!e->in[r] || !stands(&e->reports[r], as)) continue;
-    if (best == n || value(&e->reports[r], range) > value(&e->reports[best], range)) best = r;
-  }
-  return best;
-}
-
-static int64_t applied_of(const ps_report *report, size_t range) {
-  return report->ranges[range].applied;
-}
-
-static int64_t own_of(const ps_report *report, size_t range) {
-  return report->ranges[range].own;
-}
-
-/* Returns the number of contributions; range: the number of ranges. */
-static int64_t contributions(const ps_report *report, size_t ranges) {
-  int64_t sum = 0;
-  for (size_t i = 0; i < ranges; i++) sum += report->ranges[i].own;
-  return sum;
-}
-
 static void propose(gt_ps *ps, bool again);
-
-/* True if a region that returns is more than a round ahead of the group: a round that only this
-   region has applied is repeated without it. */
-static bool is_ahead(const gt_ps *ps, const ps_report *report, const int64_t *applied,
-                     size_t *range) {
-  for (*range = 0; *range < ranges_of(ps); ++*range)
-    if (report->fresh && report->ranges[*range].applied > applied[*range] + 1) return true;
-  return false;
-}
 
 /* Refuses regions that are ahead; true: the proposal is void. */
 static bool refuses(gt_ps *ps, const int64_t *applied) {
@@ -192,7 +112,7 @@ static bool refuses(gt_ps *ps, const int64_t *applied) {
   bool any = false;
   size_t range;
   for (size_t r = 0; r < ps->spec.nregions; r++) {
-    if (!e->in[r] || !is_ahead(ps, &e->reports[r], applied, &range)) continue;
+    if (!e->in[r] || !gt_ps_is_ahead(ps, &e->reports[r], applied, &range)) continue;
     const int64_t words[2] = {applied[range], e->reports[r].ranges[range].applied};
     say(ps, r, M_REFUSE, e->number, words, 2);
     e->joins[r] = false;
@@ -205,48 +125,27 @@ static bool refuses(gt_ps *ps, const int64_t *applied) {
 static void decide(gt_ps *ps) {
   ps_epoch *e = &ps->epoch;
   const gt_ps_host *host = &ps->spec.host;
-  const size_t n = ps->spec.nregions, ranges = ranges_of(ps), w = gt_ps_words(n);
+  const size_t n = ps->spec.nregions, ranges = gt_exchange_ranges(ps->exchange), w = gt_ps_words(n);
   int64_t words[GT_CONTROL_NUMBERS], *numbers = words + 2 * w + 2;
-  int64_t *applied = GT_NEW_ARRAY(int64_t, 2 * ranges + 1), *floor = applied + ranges;
-  size_t *source = GT_NEW_ARRAY(size_t, ranges + 1);
-  bool *late = GT_NEW_ARRAY(bool, n);
-  size_t pace = most(ps, ABREAST, contributions, ranges);
-  const bool abreast = pace < n; /* else a late member counts at once */
-  if (pace == n) pace = most(ps, TRAINS, contributions, ranges);
-  if (pace == n) pace = most(ps, HAS_STATE, contributions, ranges);
-  ps_decision d = {.number = e->promised,
-                   .place = e->reports[pace].place,
-                   .members = e->in,
-                   .late = late,
-                   .applied = applied,
-                   .floor = floor,
-                   .source = source};
-  for (size_t i = 0; i < ranges; i++) {
-    source[i] = most(ps, HAS_STATE, applied_of, i);
-    applied[i] = applied_of(&e->reports[source[i]], i);
-    floor[i] = abreast ? own_of(&e->reports[most(ps, ABREAST, own_of, i)], i) : 0;
-    if (floor[i] < applied[i]) floor[i] = applied[i];
-    numbers[3 * i] = applied[i];
-    numbers[3 * i + 1] = floor[i];
-    numbers[3 * i + 2] = (int64_t)source[i];
-  }
-  for (size_t r = 0; r < n; r++) {
-    late[r] = e->in[r] && e->reports[r].late;
-    if (e->in[r] && e->reports[r].round > d.round) d.round = e->reports[r].round;
-  }
-  if (!refuses(ps, applied)) {
-    gt_ps_set_write(words, e->in, n);
-    gt_ps_set_write(words + w, late, n);
+  ps_decision d;
+  e->minority = !gt_ps_decide(ps, &d);
+  if (e->minority) return;
+  if (!refuses(ps, d.applied)) {
+    gt_ps_set_write(words, d.members, n);
+    gt_ps_set_write(words + w, d.late, n);
     words[2 * w] = d.place;
     words[2 * w + 1] = d.round;
-    host->epoch(host->ctx, d.number, e->in);
-    say_to(ps, e->in, M_EPOCH, d.number, words, 2 * w + 2 + 3 * ranges);
+    for (size_t i = 0; i < ranges; i++) {
+      numbers[3 * i] = d.applied[i];
+      numbers[3 * i + 1] = d.floor[i];
+      numbers[3 * i + 2] = (int64_t)d.source[i];
+    }
+    host->epoch(host->ctx, d.number, d.members);
+    say_to(ps, d.members, M_EPOCH, d.number, words, 2 * w + 2 + 3 * ranges);
     e->proposing = false;
     enter(ps, &d);
   }
-  gt_free(applied);
-  gt_free(source);
-  gt_free(late);
+  gt_ps_decision_close(&d);
 }
 
 static bool all_reported(const gt_ps *ps) {
@@ -255,14 +154,8 @@ static bool all_reported(const gt_ps *ps) {
   return true;
 }
 
-/* Decides when all have reported, if one of them has the state of the group. */
 static void decide_if_all(gt_ps *ps) {
-  ps_epoch *e = &ps->epoch;
-  if (!e->proposing || !all_reported(ps)) return;
-  if (most(ps, HAS_STATE, contributions, ranges_of(ps)) < ps->spec.nregions)
-    decide(ps);
-  else
-    e->minority = true;
+  if (ps->epoch.proposing && all_reported(ps)) decide(ps);
 }
 
 /* Reports to the decider when no checkpoint is being written. */
@@ -273,12 +166,12 @@ void gt_ps_members_pump(gt_ps *ps) {
   if (e->minority || e->out) gt_ps_round_whole(ps);
   if (!e->owes || ps->own_written < ps->round) return;
   e->owes = false;
-  const size_t n = write_report(ps, words);
+  const size_t n = gt_ps_report_write(ps, words);
   if (e->decider != ps->spec.self) {
     say(ps, e->decider, M_REPORT, e->promised, words, n);
     return;
   }
-  read_report(ps, words, &e->reports[ps->spec.self]);
+  gt_ps_report_read(ps, words, &e->reports[ps->spec.self]);
   decide_if_all(ps);
 }
 
@@ -295,14 +188,15 @@ static void send_proposal(gt_ps *ps, size_t to) {
 static void propose(gt_ps *ps, bool again) {
   ps_epoch *e = &ps->epoch;
   const size_t n = ps->spec.nregions;
+  const bool over = ps->phase == GT_PS_COMPLETE;
   bool changes = again || e->frozen;
   for (size_t r = 0; r < n; r++) {
-    e->in[r] = (e->member[r] || e->joins[r]) && !e->lost[r];
+    e->in[r] = (e->member[r] || (e->joins[r] && !over)) && !e->lost[r];
     changes = changes || e->in[r] != e->member[r] || (e->joins[r] && e->in[r]);
     e->reports[r].here = e->reports[r].fresh = false;
   }
   e->minority = !gt_ps_is_majority(ps, e->in);
-  e->proposing = changes && !e->minority;
+  e->proposing = changes && !e->minority && !gt_ps_is_behind(ps);
   if (!e->proposing) return;
   e->promised = (e->promised > e->number ? e->promised : e->number) + 1;
   ps->spec.host.epoch(ps->spec.host.ctx, e->promised, NULL);
@@ -339,11 +233,29 @@ void gt_ps_members_lost(gt_ps *ps, size_t peer) {
   consider(ps);
 }
 
-void gt_ps_members_tick(gt_ps *ps) {
-  const int64_t incarnation = (int64_t)ps->spec.members.incarnation;
-  if (!ps->epoch.outside || ps->epoch.owes) return;
+/* A decision is to be made: a member is lost, or a proposal of this region is void. */
+static bool waits(const gt_ps *ps) {
+  const ps_epoch *e = &ps->epoch;
+  if (e->frozen && e->promised > e->number && e->decider == ps->spec.self) return true;
   for (size_t r = 0; r < ps->spec.nregions; r++)
-    if (r != ps->spec.self) say(ps, r, M_JOIN, ps->epoch.number, &incarnation, 1);
+    if (e->member[r] && e->lost[r]) return true;
+  return false;
+}
+
+/* Repeats what a region can have missed that was not connected yet, or had another decider. */
+void gt_ps_members_tick(gt_ps *ps) {
+  const ps_epoch *e = &ps->epoch;
+  const int64_t incarnation = (int64_t)ps->spec.members.incarnation;
+  if (!e->changes || e->owes) return;
+  for (size_t r = 0; r < ps->spec.nregions; r++) {
+    if (r == ps->spec.self) continue;
+    if (e->outside)
+      say(ps, r, M_JOIN, e->number, &incarnation, 1);
+    else if (e->frozen && e->member[r] && e->ready[r] < e->number)
+      say(ps, r, M_ASK, e->number, NULL, 0);
+    if (e->proposing && e->in[r] && !e->reports[r].here) send_proposal(ps, r);
+  }
+  if (!e->proposing && waits(ps)) consider(ps);
 }
 
 /* ---- messages -------------------------------------------------------------------------------- */
@@ -351,8 +263,9 @@ void gt_ps_members_tick(gt_ps *ps) {
 static void take_lost(gt_ps *ps, size_t from, int64_t promised, const int64_t *words) {
   ps_epoch *e = &ps->epoch;
   const size_t n = ps->spec.nregions;
-  if (!e->member[from] || e->lost[from] || gt_ps_first_member(ps) != ps->spec.self) return;
+  if (e->lost[from] || gt_ps_first_member(ps) != ps->spec.self) return;
   if (e->proposing && e->in[from] && !e->reports[from].here) send_proposal(ps, from);
+  if (!e->member[from]) return;
   bool *lost = GT_NEW_ARRAY(bool, n);
   gt_ps_set_read(words, lost, n);
   for (size_t r = 0; r < n; r++)
@@ -405,8 +318,9 @@ static gt_status refused(gt_ps *ps, size_t from, const int64_t *words) {
 static void take_proposal(gt_ps *ps, size_t from, int64_t number, const int64_t *words) {
   ps_epoch *e = &ps->epoch;
   if (e->out || ps->phase == GT_PS_STOPPED) return;
-  if (!e->outside && !e->member[from]) say(ps, from, M_OUT, e->number, NULL, 0);
-  if (!e->outside && (gt_ps_first_member(ps) != from || !e->member[from])) return;
+  const bool follows = e->outside || e->ready[from] > e->number;
+  if (!follows && !e->member[from]) say(ps, from, M_OUT, e->number, NULL, 0);
+  if (!follows && (gt_ps_first_member(ps) != from || !e->member[from])) return;
   if (number <= e->promised) {
     if (number < e->promised || e->decider != from) say(ps, from, M_NEWER, e->promised, NULL, 0);
     return;
@@ -423,20 +337,21 @@ static void take_newer(gt_ps *ps, int64_t number) {
   ps_epoch *e = &ps->epoch;
   if (!e->frozen || e->decider != ps->spec.self || number < e->promised) return;
   e->promised = number;
-  propose(ps, true);
+  consider(ps);
 }
 
 static void take_report(gt_ps *ps, size_t from, int64_t number, const int64_t *words) {
   ps_epoch *e = &ps->epoch;
   if (!e->proposing || number != e->promised || !e->in[from]) return;
-  read_report(ps, words, &e->reports[from]);
+  gt_ps_report_read(ps, words, &e->reports[from]);
   decide_if_all(ps);
 }
 
 static gt_status take_epoch(gt_ps *ps, size_t from, int64_t number, const int64_t *words) {
   ps_epoch *e = &ps->epoch;
-  const size_t n = ps->spec.nregions, ranges = ranges_of(ps), w = gt_ps_words(n);
+  const size_t n = ps->spec.nregions, ranges = gt_exchange_ranges(ps->exchange), w = gt_ps_words(n);
   const int64_t *numbers = words + 2 * w + 2;
+  ps_decision d;
   if (number > e->number && number < e->promised) say(ps, from, M_NEWER, e->promised, NULL, 0);
   if (number != e->promised || number <= e->number || from != e->decider || e->owes) return GT_OK;
   for (size_t i = 0; i < ranges; i++)
@@ -445,34 +360,26 @@ static gt_status take_epoch(gt_ps *ps, size_t from, int64_t number, const int64_
       return GT_FAIL(GT_ERR_FAULT, "epoch %lld has the rounds %lld and %lld of region %lld",
                      (long long)number, (long long)numbers[3 * i], (long long)numbers[3 * i + 1],
                      (long long)numbers[3 * i + 2]);
-  int64_t *applied = GT_NEW_ARRAY(int64_t, 2 * ranges + 1), *floor = applied + ranges;
-  size_t *source = GT_NEW_ARRAY(size_t, ranges + 1);
-  bool *members = GT_NEW_ARRAY(bool, 2 * n), *late = members + n;
+  gt_ps_decision_open(ps, &d);
+  d.number = number;
+  d.place = words[2 * w];
+  d.round = words[2 * w + 1];
   for (size_t i = 0; i < ranges; i++) {
-    applied[i] = numbers[3 * i];
-    floor[i] = numbers[3 * i + 1];
-    source[i] = (size_t)numbers[3 * i + 2];
+    d.applied[i] = numbers[3 * i];
+    d.floor[i] = numbers[3 * i + 1];
+    d.source[i] = (size_t)numbers[3 * i + 2];
   }
-  gt_ps_set_read(words, members, n);
-  gt_ps_set_read(words + w, late, n);
-  members[ps->spec.self] = true;
-  enter(ps, &(ps_decision){.number = number,
-                           .place = words[2 * w],
-                           .round = words[2 * w + 1],
-                           .members = members,
-                           .late = late,
-                           .applied = applied,
-                           .floor = floor,
-                           .source = source});
-  gt_free(applied);
-  gt_free(source);
-  gt_free(members);
+  gt_ps_set_read(words, d.members, n);
+  gt_ps_set_read(words + w, d.late, n);
+  d.members[ps->spec.self] = true;
+  enter(ps, &d);
+  gt_ps_decision_close(&d);
   return GT_OK;
 }
 
 static void take_ready(gt_ps *ps, size_t from, int64_t number, const int64_t *words) {
   ps_epoch *e = &ps->epoch;
-  const size_t ranges = ranges_of(ps);
+  const size_t ranges = gt_exchange_ranges(ps->exchange);
   if (number <= e->ready[from]) return;
   e->ready[from] = number;
   const bool again = e->lost[from]; /* it is connected again */
@@ -480,22 +387,47 @@ static void take_ready(gt_ps *ps, size_t from, int64_t number, const int64_t *wo
   e->incarnation[from] = (uint64_t)words[0];
   gt_ps_set_read(words + 1, e->lacks + from * ranges, ranges);
   if (number != e->number || !e->member[from]) return;
+  e->joins[from] = false; /* it asked before it was taken in */
   gt_ps_send_states(ps, from);
   end_freeze(ps);
-  if (again && e->proposing) consider(ps); /* it can be the decider */
+  /* it can be the decider */
+  if (e->proposing && (again || gt_ps_first_member(ps) != ps->spec.self)) consider(ps);
+}
+
+/* A region of an older epoch takes this one for no member: then it is none itself, and does not ask
+   to return. */
+static void correct(gt_ps *ps, size_t from) {
+  ps_epoch *e = &ps->epoch;
+  if (e->outside || e->out || e->member[from]) return;
+  say(ps, from, M_OUT, e->number, NULL, 0);
+  e->joins[from] = false;
+  if (!e->proposing || !e->in[from]) return;
+  e->lost[from] = true; /* until it starts again */
+  propose(ps, true);
+}
+
+static void take_ask(gt_ps *ps, size_t from, int64_t number) {
+  const ps_epoch *e = &ps->epoch;
+  if (e->outside || e->number < number) return;
+  if (e->member[from])
+    say_ready(ps, from);
+  else if (e->number > number)
+    correct(ps, from);
 }
 
 static void take_out(gt_ps *ps, size_t from, int64_t number) {
   ps_epoch *e = &ps->epoch;
-  const bool counts = e->member[from] || (e->frozen && e->in[from]);
-  if (e->outside || !counts || number <= e->number) return;
+  /* a later proposal can have this region again */
+  const bool hopes = e->frozen && e->promised > number && e->decider != ps->spec.self;
+  if (number < e->number) correct(ps, from);
+  if (e->outside || number <= e->number || hopes) return;
   e->out = true;
   freeze(ps);
 }
 
 /* Returns the number of words of a message. */
 static size_t words_of(const gt_ps *ps, unsigned what) {
-  const size_t w = gt_ps_words(ps->spec.nregions), ranges = ranges_of(ps);
+  const size_t w = gt_ps_words(ps->spec.nregions), ranges = gt_exchange_ranges(ps->exchange);
   switch (what) {
   case M_LOST:
   case M_PROPOSE:
@@ -505,7 +437,7 @@ static size_t words_of(const gt_ps *ps, unsigned what) {
   case M_REFUSE:
     return 2;
   case M_REPORT:
-    return REPORT_HEAD + 2 * ranges;
+    return PS_REPORT_HEAD + 2 * ranges;
   case M_EPOCH:
     return 2 * w + 2 + 3 * ranges;
   case M_READY:
@@ -562,6 +494,9 @@ gt_status gt_ps_members_message(gt_ps *ps, size_t from, const gt_frame_header *h
     return take_epoch(ps, from, value, words);
   case M_READY:
     take_ready(ps, from, value, words);
+    return GT_OK;
+  case M_ASK:
+    take_ask(ps, from, value);
     return GT_OK;
   default:
     take_out(ps, from, value);

@@ -1,6 +1,6 @@
 /* members: the members of a run in epochs, for regions that can be lost and return.  Private to ps.
-   epoch.c has the members and the rules about them, recover.c continues in a new epoch, members.c
-   decides it with the others (docs/membership.md). */
+   epoch.c has the members and the rules about them, decide.c makes the decision about the next
+   epoch, recover.c continues in it, members.c agrees on it with the others (docs/membership.md). */
 #pragma once
 
 #include "geotrain/ps.h"
@@ -66,22 +66,41 @@ static inline size_t gt_ps_words(size_t nregions) {
 /* Write a set of regions as words, or read one. */
 void gt_ps_set_write(int64_t *words, const bool *set, size_t n);
 void gt_ps_set_read(const int64_t *words, bool *set, size_t n);
-/* Returns the first member that this region has not lost, and that does not ask to return. */
+/* Returns the first member that has entered the epoch, that this region has not lost, and that does
+   not ask to return. */
 size_t gt_ps_first_member(const gt_ps *ps);
+/* True if others have entered a later epoch, with this region: it leaves decisions to them. */
+bool gt_ps_is_behind(const gt_ps *ps);
 /* True if the regions hold a majority of the weight of all, or half of it with the region `tie`. */
 bool gt_ps_is_majority(const gt_ps *ps, const bool *set);
 /* True if a message counts: its sender is a member, and it is of this epoch; data also of an
    earlier one if nothing was lost since. */
 bool gt_ps_epoch_takes(const gt_ps *ps, size_t from, const gt_frame_header *head);
 
-/* recover.c */
-/* The decision about an epoch: applied, own: of each range, as in gt_exchange_group. */
+/* decide.c */
+/* The decision about an epoch: applied, floor: of each range, as in gt_exchange_group. */
 typedef struct {
   int64_t number, place, round;
-  const bool *members, *late;
-  const int64_t *applied, *floor;
-  const size_t *source;
+  bool *members, *late;
+  int64_t *applied, *floor;
+  size_t *source;
 } ps_decision;
+/* Everything is 0 or false. */
+void gt_ps_decision_open(const gt_ps *ps, ps_decision *d);
+void gt_ps_decision_close(ps_decision *d);
+/* Makes the decision from the reports of all proposed members; the caller closes it.  False: none of
+   them has the state of the group. */
+bool gt_ps_decide(const gt_ps *ps, ps_decision *d);
+/* Writes this region's report, and returns the number of words; or reads one. */
+size_t gt_ps_report_write(gt_ps *ps, int64_t *words);
+void gt_ps_report_read(const gt_ps *ps, const int64_t *words, ps_report *report);
+#define PS_REPORT_HEAD 3 /* numbers of a report; 2 of each range follow */
+/* True if a region that returns is more than a round ahead of the group, in *range: a round that
+   only this region has applied is repeated without it. */
+bool gt_ps_is_ahead(const gt_ps *ps, const ps_report *report, const int64_t *applied,
+                    size_t *range);
+
+/* recover.c */
 /* Continues in the epoch; held until all members have entered it, and this one has all states. */
 void gt_ps_enter_epoch(gt_ps *ps, const ps_decision *decision);
 /* Saves the epoch.  Load it before the exchange, whose members become those of the checkpoint. */
@@ -91,6 +110,8 @@ gt_status gt_ps_epoch_load(gt_ps *ps, const gt_state *state);
 void gt_ps_send_states(gt_ps *ps, size_t member);
 /* Call when the state with this cookie has been sent. */
 void gt_ps_state_departed(gt_ps *ps, size_t peer, uint64_t cookie);
+/* Call when the gateway has dropped everything for the peer. */
+void gt_ps_forget_states(gt_ps *ps, size_t peer);
 /* Takes a state; GT_ERR_FAULT: it cannot be correct.  *complete: it was the last one. */
 gt_status gt_ps_take_state(gt_ps *ps, size_t from, const gt_frame_header *head, const void *body,
                            bool *complete);

@@ -139,7 +139,7 @@ static void reset_peer(gt_ps *ps, size_t p, int64_t round) {
   peer->written = peer->round = round;
 }
 
-static void forget_states(gt_ps *ps, size_t peer) {
+void gt_ps_forget_states(gt_ps *ps, size_t peer) {
   ps_epoch *e = &ps->epoch;
   for (size_t i = e->nstates; i-- > 0;) {
     if (e->states[i].peer != peer) continue;
@@ -161,7 +161,6 @@ static void renew_links(gt_ps *ps, const ps_decision *d) {
     reset_peer(ps, p, d->round);
     if (!d->members[p]) {
       gt_outbox_renew(ps->outbox, p, false);
-      forget_states(ps, p);
     } else if (all || d->late[p] || !was) {
       gt_outbox_renew(ps->outbox, p, true);
       e->since[p] = d->number;
@@ -263,18 +262,15 @@ void gt_ps_epoch_save(gt_ps *ps, gt_state *state) {
 }
 
 /* The exchange of the checkpoint was among the members of its epoch. */
-static void load_members(gt_ps *ps, bool *members) {
+static void load_members(gt_ps *ps, const bool *members) {
   ps_epoch *e = &ps->epoch;
-  const size_t n = ps->spec.nregions, ranges = gt_exchange_ranges(ps->exchange);
-  int64_t *none = GT_NEW_ARRAY(int64_t, ranges + 1);
-  bool *nobody = GT_NEW_ARRAY(bool, n);
-  memcpy(e->member, members, n * sizeof *members);
-  regroup(
-      ps,
-      &(ps_decision){
-          .number = e->number, .members = members, .late = nobody, .applied = none, .floor = none});
-  gt_free(none);
-  gt_free(nobody);
+  ps_decision d;
+  gt_ps_decision_open(ps, &d);
+  d.number = e->number;
+  memcpy(d.members, members, ps->spec.nregions * sizeof *members);
+  memcpy(e->member, members, ps->spec.nregions * sizeof *members);
+  regroup(ps, &d);
+  gt_ps_decision_close(&d);
 }
 
 gt_status gt_ps_epoch_load(gt_ps *ps, const gt_state *state) {

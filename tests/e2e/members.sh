@@ -42,6 +42,35 @@ lose() {
   done
 }
 
+# epoch SITE N: waits until the site has entered epoch N.
+epoch() {
+  for _ in $(seq 600); do
+    grep -q "epoch $2 begins" "$1.err" && return
+    pause 0.05
+  done
+  fail "$1" "it does not enter epoch $2"
+}
+
+# back SITE NAME WORDS...: it is killed, starts again when the others have gone on, and all end with
+# the same model.
+back() {
+  local lost=$1 name=$2 site other
+  shift 2
+  for site in "${sites[@]}"; do begin "$site" "$name" "$@"; done
+  trains "$name-$lost"
+  kill_site "$lost" 2>/dev/null
+  for other in "${sites[@]}"; do [ "$other" != "$lost" ] && epoch "$other" 1; done
+  begin "$lost" "$name" --resume "$@"
+  for site in "${sites[@]}"; do
+    end "$site" "$name: $lost returns" 0
+    cp "$site.err" "$name-$site.err"
+    check "$name, $site: it is back" grep -q 'epoch 2 begins with the regions east, west, north' "$site.err"
+    check "$name, $site: the same model" same "$(model_of "$name-$site" params_sha256)" "$(model_of "$name-east" params_sha256)"
+  done
+}
+
+back north back --set sync.strategy=sma
+back east back-lead --set sync.strategy=ssgd --set sync.topology=hub
 lose north sma --set sync.strategy=sma
 lose east ssgd --set sync.strategy=ssgd
 finish

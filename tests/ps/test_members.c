@@ -97,7 +97,7 @@ static void disturb(run *r) {
     w_kill(w, region, NOTICE);
     r->kills++;
   } else if (what < 7 && dead < w->n && !w->regions[dead].refused) {
-    w_return(w, dead);
+    w_return(w, dead, NOTICE);
     r->alone[dead] = w->now;
     r->returns++;
   } else if (!r->cut && alive(w) > 1) {
@@ -151,8 +151,8 @@ static void check_end(run *r) {
   size_t first = w->n;
   for (size_t i = 0; i < w->n; i++) {
     const w_region *x = &w->regions[i];
-    if (x->dead) continue;
     const gt_ps_view v = w_view(w, i);
+    if (x->dead || v.minority) continue; /* others can have continued from an earlier round */
     const int64_t total = (int64_t)w->spec.until.epochs * w_per_epoch(&w->spec, i);
     for (int64_t b = 0; b < W_BATCHES; b++) w_check(w, x->kept.trained[b] == (b < total));
     w_check(w, v.batches == total);

@@ -374,7 +374,7 @@ void w_quiet(world *w) {
     for (size_t k = 0; k < w->n; k++) {
       w_link *link = &w->links[i][k];
       w_clear_link(link);
-      link->notice = GT_NEVER;
+      link->notice = link->heal = GT_NEVER;
       link->data_sent = 0;
       link->bytes_sent = 0;
       link->last[0] = link->last[1] = 0;
@@ -454,7 +454,8 @@ typedef enum {
   E_ARRIVE,
   E_WRITTEN,
   E_TICK,
-  E_NOTICE
+  E_NOTICE,
+  E_HEAL
 } event_kind;
 typedef struct {
   event_kind kind;
@@ -470,8 +471,10 @@ static event next(world *w) {
   event best = {.kind = E_NONE, .at = GT_NEVER};
   for (size_t a = 0; a < w->n; a++) {
     w_region *r = &w->regions[a];
-    for (size_t b = 0; b < w->n; b++)
+    for (size_t b = 0; b < w->n; b++) {
       if (!w->regions[b].dead) earlier(&best, E_NOTICE, w->links[a][b].notice, a, b);
+      earlier(&best, E_HEAL, w->links[a][b].heal, a, b);
+    }
     bool stopped = r->dead || w_view(w, a).phase == GT_PS_STOPPED;
     for (size_t k = 0; k < r->nworkers && !stopped; k++)
       if (r->workers[k].work != W_IDLE && r->workers[k].work != W_PUSHED)
@@ -573,6 +576,7 @@ bool w_step(world *w) {
   if (e.kind == E_WRITTEN) written(r);
   if (e.kind == E_TICK) gt_ps_tick(r->ps, w->now);
   if (e.kind == E_NOTICE) w_notice(w, e.a, e.b);
+  if (e.kind == E_HEAL) w_heal(w, e.a, e.b);
   w->problem->event(e.kind == E_OVERTAKE || e.kind == E_ARRIVE ? &w->regions[e.b] : r);
   return true;
 }

@@ -112,9 +112,9 @@ typedef struct {
   int64_t data_sent; /* messages */
   double bytes_sent; /* of these */
   /* cut: nothing moves; down: the sender has noticed, and its messages go nowhere; notice: when the
-     receiver notices */
+     receiver notices; heal: when both ends are connected again */
   bool cut, down;
-  gt_ns notice;
+  gt_ns notice, heal;
 } w_link;
 
 typedef enum { W_STARTING, W_IDLE, W_TRAINING, W_SCORING, W_PUSHED } w_work;
@@ -277,6 +277,8 @@ void w_crash_now(world *w, size_t opener);
 void w_host_epoch(void *ctx, int64_t number, const bool *members);
 void w_host_place(void *ctx, const size_t *regions, size_t n, size_t *next);
 void w_host_fault(void *ctx, gt_status status);
+/* A region that has returned is connected to another one. */
+void w_heal(world *w, size_t returned, size_t other);
 /* The region `by` notices that it has lost another one. */
 void w_notice(world *w, size_t lost, size_t by);
 /* Parts of world.c: copies are checkpoints; round: the newest that any region has taken. */
@@ -294,9 +296,9 @@ void w_end_writing(w_region *r);
 void w_restart(w_region *r);
 
 /* Crashes a region; the others notice within `most`.  Starts it again, from its newest durable
-   checkpoint: the others have noticed then. */
+   checkpoint: the others have noticed then, and are connected to it within `most`. */
 void w_kill(world *w, size_t region, gt_ns most);
-void w_return(world *w, size_t region);
+void w_return(world *w, size_t region, gt_ns most);
 /* Cuts the link between two regions for good; both notice within `most`. */
 void w_cut(world *w, size_t a, size_t b, gt_ns most);
 

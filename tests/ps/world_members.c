@@ -58,6 +58,7 @@ void w_kill(world *w, size_t region, gt_ns most) {
   w_region *r = &w->regions[region];
   r->dead = true;
   w_end_writing(r);
+  for (size_t i = 0; i < w->n; i++) w->links[region][i].heal = w->links[i][region].heal = GT_NEVER;
   for (size_t i = 0; i < w->n; i++) {
     w_link *from = &w->links[region][i];
     if (i == region) continue;
@@ -73,11 +74,19 @@ void w_cut(world *w, size_t a, size_t b, gt_ns most) {
   for (int side = 0; side < 2; side++) {
     w_link *link = side ? &w->links[b][a] : &w->links[a][b];
     link->cut = true;
+    link->heal = GT_NEVER;
     if (link->notice == GT_NEVER) link->notice = w->now + 1 + w_below(w, most);
   }
 }
 
-void w_return(world *w, size_t region) {
+void w_heal(world *w, size_t returned, size_t other) {
+  w_link *to = &w->links[returned][other], *from = &w->links[other][returned];
+  to->heal = GT_NEVER;
+  if (w->regions[returned].dead || w->regions[other].dead) return;
+  to->cut = from->down = false;
+}
+
+void w_return(world *w, size_t region, gt_ns most) {
   w_region *r = &w->regions[region];
   assert_true(r->dead);
   for (size_t i = 0; i < w->n; i++)
@@ -90,8 +99,13 @@ void w_return(world *w, size_t region) {
     to->cut = to->down = from->cut = from->down = false;
     to->notice = from->notice = GT_NEVER;
     to->last[0] = to->last[1] = from->last[0] = from->last[1] = 0;
-    if (!w->regions[i].dead) continue;
-    to->cut = to->down = true;
+    to->heal = from->heal = GT_NEVER;
+    /* until then this region's messages wait, and those of the other go nowhere */
+    to->cut = from->down = true;
+    if (w->regions[i].dead)
+      to->down = true;
+    else
+      to->heal = w->now + 1 + w_below(w, most);
   }
   r->dead = false;
   w->restarts++;

@@ -1,0 +1,73 @@
+# processors: 2
+# Regions that are MPI jobs of their own, with sync.on_loss continue: when one is killed, the others
+# continue, and it returns; also the first one.
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/libregions.sh"
+sites=(east west north)
+
+data_train=1200
+job job.yaml
+read -r port second < <(free_ports 2)
+certify "${sites[@]}"
+sed -i -e 's/shares: \[1, 1\]/shares: [1, 1, 1]/' -e '/name: west, ranks: 2/a\  - {name: north, ranks: 2}' -e 's/emulate: true/emulate: false/' -e '/links:/d' \
+  -e 's/steps: 60/steps: 200/' -e 's/steps: 10/steps: 20/' -e 's/wan_patience: 30 s/wan_patience: 3 s/' job.yaml
+echo 'compute: {step: 50 ms, emulate: true}' >>job.yaml
+sed -e "s/name: east, ranks: 2/name: east, ranks: 2, address: '127.0.0.1:$port'/" -e "s/name: west, ranks: 2/name: west, ranks: 2, address: '127.0.0.1:$second'/" \
+  -e "s|^wan:|wan:\n  transport: tcp\n  $tls|" -e 's/^sync: {/sync: {on_loss: continue, /' job.yaml >apart.yaml
+
+# kill_site SITE: all its ranks, and its launcher.
+kill_site() {
+  local p
+  for p in $(living); do
+    tr '\0' ' ' 2>/dev/null <"/proc/$p/cmdline" | grep -q -- "--region $1 " && kill -KILL "$p"
+  done
+  wait "${pids[$1]}"
+}
+
+# lose SITE NAME WORDS...: it is killed, and the others end well.
+lose() {
+  local lost=$1 name=$2 site first=
+  shift 2
+  for site in "${sites[@]}"; do begin "$site" "$name" "$@"; done
+  trains "$name-$lost"
+  kill_site "$lost" 2>/dev/null
+  for site in "${sites[@]}"; do
+    [ "$site" = "$lost" ] && continue
+    end "$site" "$name: $lost is lost" 0
+    cp "$site.err" "$name-$site.err"
+    check "$name, $site: it says so" grep -q "region $lost is lost" "$site.err"
+    check "$name, $site: a final model" [ -e "$name-$site/final.h5" ]
+    [ -n "$first" ] && check "$name: the same model" same "$(model_of "$name-$site" params_sha256)" "$(model_of "$name-$first" params_sha256)"
+    first=$site
+  done
+}
+
+# epoch SITE N: waits until the site has entered epoch N.
+epoch() {
+  for _ in $(seq 600); do
+    grep -q "epoch $2 begins" "$1.err" && return
+    pause 0.05
+  done
+  fail "$1" "it does not enter epoch $2"
+}
+
+# back SITE NAME WORDS...: it is killed, starts again when the others have gone on, and all end with
+# the same model.
+back() {
+  local lost=$1 name=$2 site other
+  shift 2
+  for site in "${sites[@]}"; do begin "$site" "$name" "$@"; done
+  trains "$name-$lost"
+  kill_site "$lost" 2>/dev/null
+  for other in "${sites[@]}"; do [ "$other" != "$lost" ] && epoch "$other" 1; done
+  begin "$lost" "$name" --resume "$@"
+  for site in "${sites[@]}"; do
+    end "$site" "$name: $lost returns" 0
+    cp "$site.err" "$name-$site.err"
+    check "$name, $site: it is back" grep -q 'epoch 2 begins with the regions east, west, north' "$site.err"
+    check "$name, $site: the same model" same "$(model_of "$name-$site" params_sha256)" "$(model_of "$name-east" params_sha256)"
+  done
+}
+
+back east b7 --set sync.strategy=ssgd --set sync.topology=hub
+finish
