@@ -329,7 +329,7 @@ static gt_status open_server(gt_server *s, gt_run *run, const gt_clock_ops *cloc
   if (status == GT_OK) status = open_rest(s, round, newest);
   if (status == GT_OK && run->roles.reports)
     s->live = gt_live_create(stdout, live, run->job->log.every_s);
-  s->ending = gt_server_ending_open(s, NULL);
+  if (status == GT_OK) s->ending = gt_server_ending_open(s, NULL);
   status = gt_agree(run->roles.world, status, run->start_limit_s);
   /* Files are removed or written only from here on: a run that was refused has removed nothing and
      left nothing that blocks the next one. */

@@ -88,7 +88,7 @@ void gt_lane_close(gt_transport *t, size_t peer);
 /* Forgets the connection, logs why, and dials again later; frames stay. */
 void gt_lane_lose(gt_transport *t, size_t peer, gt_stream *s, const char *why);
 
-/* Drops the frames of both directions; the peer's next start begins anew. */
+/* Drops the frames of both directions; the peer's next start begins with none. */
 void gt_lane_forget(gt_transport *t, size_t peer);
 
 /* Returns why a greeting of the peer on the stream cannot be accepted; NULL: it can. */

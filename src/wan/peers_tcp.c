@@ -146,7 +146,7 @@ static size_t advance(group *g, const piece *p) {
 }
 
 /* Takes the pieces of this exchange from the start of the run.  This start of the region can leave
-   out some exchanges of it, and share texts that nobody else has. */
+   out some exchanges of it, and share texts that no other region has. */
 static void repeat(group *g, const piece *p) {
   size_t at = g->at;
   piece_head head = {0};

@@ -24,6 +24,7 @@ static const char *header_fault(const gt_gateway *g, size_t peer, const gt_frame
     return "differs in size from its header";
   const char *fault = route_fault(head);
   if (fault) return fault;
+  if (head->kind == GT_MSG_GROUP && g->group_max == 0) return "has an unknown kind";
   if (head->message_bytes > gt_message_max(g, head->kind))
     return "belongs to a message larger than any of this job";
   const uint64_t offset = gt_msg_is_control(head->kind) ? 0 : head->frame_offset;
