@@ -12,12 +12,13 @@ const char *gt_data_path(const gt_job *job, size_t region) {
 gt_status gt_data_open(gt_dataset **out, const gt_job *job, size_t region) {
   const char *path = gt_data_path(job, region);
   GT_TRY(gt_dataset_open(out, path));
-  if (gt_dataset_describe(*out)->input != GT_INPUT_IDS || job->data.augment == GT_AUGMENT_NONE)
-    return GT_OK;
+  const gt_dataset_info *info = gt_dataset_describe(*out);
+  const bool ids = info->input == GT_INPUT_IDS, table = info->h * info->w == 1;
+  if ((!ids && !table) || job->data.augment == GT_AUGMENT_NONE) return GT_OK;
   gt_dataset_close(*out);
   *out = NULL;
-  return GT_FAIL(GT_ERR_JOB, "data.augment is %s, but the samples of %s are ids; expected images",
-                 gt_augment_names[job->data.augment], path);
+  return GT_FAIL(GT_ERR_JOB, "data.augment is %s, but the samples of %s are %s; expected images",
+                 gt_augment_names[job->data.augment], path, ids ? "ids" : "rows of a table");
 }
 
 size_t gt_data_namesake(const gt_job *job, size_t region) {

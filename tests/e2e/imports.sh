@@ -92,6 +92,8 @@ check "the columns of all regions are normalised alike, to the bit" same "$(fiel
 "$GEOTRAIN" eval own t-2.h5 >of-part 2>/dev/null
 check "a model is scored as it was trained, on whatever file" cmp of-whole of-part
 check "scored" grep -q accuracy of-whole
+train "a table cannot be cropped" 4 job.yaml --run-dir bad --set data.augment=crop-flip
+ended "a table cannot be cropped" 2 'data.augment is crop-flip, but the samples of t.h5 are rows of a table; expected images'
 printf 'age,city,income,y\n30,d,1,1\n40,a,2,0\n' >d.csv
 import csv d.csv d.csv d.h5 --label y --as numbers
 train "other columns" 4 job.yaml --run-dir bad "${own[@]}" --set regions.1.data.path=d.h5

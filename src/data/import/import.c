@@ -135,9 +135,9 @@ static gt_status complete(size_t format, const gt_import_options *given, gt_impo
   const unsigned kind = formats[format].kind;
   GT_TRY(check_options(format, given));
   *all = *given;
-  if (given->vocabulary && given->vocabulary_of)
-    return GT_FAIL(GT_ERR_JOB,
-                   "data import has --vocabulary and --vocabulary-of; expected one of them");
+  if (given->vocabulary && (given->vocabulary_of || given->schema))
+    return GT_FAIL(GT_ERR_JOB, "data import has --vocabulary and --%s; expected one of them",
+                   given->schema ? "schema" : "vocabulary-of");
   if (!all->vocabulary) all->vocabulary = kind == OF_TEXT ? TOKENS : WORDS;
   if (!all->length)
     all->length = kind == OF_TEXT ? TOKENS_LENGTH : kind == OF_WORDS ? WORDS_LENGTH : ITEMS_LENGTH;
