@@ -111,6 +111,8 @@ void gt_data_moments(gt_input input, const double *sums, size_t channels, float 
    as loaders do. */
 void gt_data_scale(float *x, const uint8_t *bytes, size_t pixels, size_t c, const float *mean,
                    const float *std);
+/* Does the same to n rows of a table, x (n,c): (x - mean[c]) / std[c]. */
+void gt_data_scale_rows(float *x, size_t n, size_t c, const float *mean, const float *std);
 /* Normalises the input of a scaled data set with mean[c] and std[c] (copied) from now on;
    schema_sha256 includes them.  Loaders created earlier keep the old values. */
 void gt_dataset_normalise(gt_dataset *dataset, const float *mean, const float *std);
@@ -206,6 +208,28 @@ gt_status gt_data_schema(const char *const *paths, size_t n, char **text);
    named by their numbers.  GT_ERR_JOB: a text of another form, or an unknown class. */
 gt_status gt_data_classes(const char *path, const char *out, const char *const *renames, size_t n,
                           const char *schema);
+
+/* ---- rows of a table ------------------------------------------------------------------------- */
+
+/* Returns the columns of a data set from a table, as a schema's text of *bytes bytes, which the caller
+   frees; NULL: it has none.  GT_ERR_DATA: they cannot be read. */
+gt_status gt_dataset_columns(const gt_dataset *dataset, char **text, size_t *bytes);
+/* Reads a table of comma-separated values, with a header, as samples of a model that was trained on a
+   data set with these columns. */
+typedef struct gt_rows gt_rows;
+/* Opens the file.  columns: `bytes` bytes of gt_dataset_columns, from `columns_of`; ids: samples are
+   ids, else float32.  The caller closes *out, also after an error.  GT_ERR_DATA: the columns are
+   malformed, the file cannot be read, or it lacks one. */
+gt_status gt_rows_open(gt_rows **out, const char *path, const char *columns, size_t bytes, bool ids,
+                       const char *columns_of);
+void gt_rows_close(gt_rows *rows); /* NULL is allowed */
+/* Returns the number of values of a sample, 4 bytes each. */
+size_t gt_rows_width(const gt_rows *rows);
+/* Reads the next row into x (width), not normalised; *more false: there is none, or the file cannot be
+   read further.  GT_ERR_DATA with *more true: this row lacks a value, or has one of another kind. */
+gt_status gt_rows_next(gt_rows *rows, void *x, bool *more);
+/* Returns the line at which the last row begins. */
+size_t gt_rows_line(const gt_rows *rows);
 
 /* ---- a job's files --------------------------------------------------------------------------- */
 

@@ -87,7 +87,8 @@ typedef struct {
   int64_t *merges; /* of a text, in a region without data */
   size_t nmerges;
   char *class_names; /* for model files, as gt_class_names.text; NULL: the classes have no names */
-  size_t class_names_bytes;
+  char *columns;     /* for model files: gt_dataset_columns; NULL: not from a table */
+  size_t class_names_bytes, columns_bytes;
   gt_ps_tests *tests; /* nregions */
   gt_graph *graph;    /* this rank's part of the model */
   /* The whole model: `graph`; with a pipeline, another graph without memory.  Borrowed. */
@@ -185,7 +186,7 @@ void gt_setup_close_kept(gt_kept *kept);
 const char *gt_setup_nonfinite(const gt_state *state);
 /* Adds the meaning of the model's input and output to the state of a model file: the normalisation
    of images, data/mean and data/std, or the vocabulary of a text, data/merges; and the names of the
-   classes, data/class_names.  Local. */
+   classes, data/class_names, and the columns of a table, data/columns.  Local. */
 void gt_setup_save_data(const gt_run *run, gt_state *state);
 /* Compares a model file's data with the run's.  GT_ERR_CKPT: the file's model was trained with a
    different normalisation or vocabulary.  Local. */

@@ -283,22 +283,25 @@ const gt_command gt_commands[] = {
      "\n"
      "  --threads N   number of threads; default: one per core that this process may use (its\n"
      "                affinity), at most OMP_NUM_THREADS.  The figures are the same to the bit.\n"},
-    {"predict", "name the classes of pictures with a run's model or a checkpoint", gt_cmd_predict,
-     false, ONE(gt_options_predict),
-     "geotrain predict RUN_DIR|CHECKPOINT PICTURE|FOLDER... [--threads N] >OUT.csv\n"
+    {"predict", "name the classes of pictures or rows with a run's model or a checkpoint",
+     gt_cmd_predict, false, ONE(gt_options_predict),
+     "geotrain predict RUN_DIR|CHECKPOINT PICTURE|FOLDER|TABLE.csv... [--threads N] >OUT.csv\n"
      "\n"
      "The model is named as for `geotrain eval`; of a run with strategy none, name the file,\n"
-     "RUN_DIR/final-<region>.h5.  Pictures are PNG or JPEG; a folder stands for those in it and\n"
-     "its subfolders, in the order of their paths.  They are scaled, cut and normalised as in an\n"
-     "import of data and in training (docs/own-data.md).\n"
+     "RUN_DIR/final-<region>.h5.  A model of images takes PNG and JPEG; a folder stands for those\n"
+     "in it and its subfolders, in the order of their paths.  They are scaled, cut and normalised\n"
+     "as in an import of data and in training.  A model of a table of `geotrain data import csv`\n"
+     "takes tables that have its columns, by name; other columns are not used.\n"
      "\n"
-     "Writes CSV: the file, the most probable class, its probability, then the probability of\n"
-     "each class.  Classes have the names of the data set, or numbers if it has none.\n"
+     "Writes CSV: the file, or file and line of the row; the most probable class, its\n"
+     "probability, then the probability of each class.  Classes have the names of the data set,\n"
+     "or numbers if it has none.\n"
      "\n"
      "  --threads N   as for `geotrain eval`\n"
      "\n"
-     "Exit 3: a picture could not be read: it is named, and its row has no class; the other rows\n"
-     "are complete.  Exit 4: the model is not there, damaged, or not one of pictures.\n"},
+     "Exit 3: a picture or row could not be read, or a row lacks a value: it is named, and its\n"
+     "row has no class; the other rows are complete.  Exit 4: the model is not there, damaged, or\n"
+     "of other data.\n"},
     {"export", "write a run's model or a checkpoint's as safetensors, with PyTorch's names",
      gt_cmd_export, false, ONE(gt_options_export),
      "geotrain export RUN_DIR [REGION] OUT.safetensors [--force]\n"

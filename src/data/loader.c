@@ -173,12 +173,10 @@ static void make_table(gt_loader *l, const gt_dataset *dataset) {
       l->table[c * 256 + v] = scale(v, dataset->mean[c], dataset->std[c]);
 }
 
-/* Normalises the rows of a table. */
-static void normalise_rows(gt_loader *l, const gt_dataset *dataset) {
-  float *x = l->rows;
-  for (size_t i = 0; i < l->n; i++)
-    for (size_t c = 0; c < l->c; c++, x++)
-      *x = (float)(((double)*x - (double)dataset->mean[c]) / (double)dataset->std[c]);
+void gt_data_scale_rows(float *x, size_t n, size_t c, const float *mean, const float *std) {
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = 0; k < c; k++, x++)
+      *x = (float)(((double)*x - (double)mean[k]) / (double)std[k]);
 }
 
 static gt_status check_samples(const gt_dataset *dataset, gt_split split, const uint32_t *samples,
@@ -240,7 +238,8 @@ gt_status gt_loader_create(gt_loader **out, gt_dataset *dataset, gt_split split,
   for (size_t i = 0; i < l->n; i++) l->labels[i] = labels[samples ? samples[i] : i];
   gt_status status =
       samples ? read_named(l->rows, dataset, split, samples, n) : read_all(l->rows, dataset, split);
-  if (status == GT_OK && l->input == GT_INPUT_FLOATS && info->scaled) normalise_rows(l, dataset);
+  if (status == GT_OK && l->input == GT_INPUT_FLOATS && info->scaled)
+    gt_data_scale_rows(l->rows, l->n, l->c, dataset->mean, dataset->std);
   if (status == GT_OK)
     *out = l;
   else

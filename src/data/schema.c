@@ -183,6 +183,28 @@ static gt_status take_words(gt_schema *s, const gt_dataset *d) {
   return status;
 }
 
+gt_status gt_dataset_columns(const gt_dataset *d, char **text, size_t *bytes) {
+  bool columns;
+  size_t n, width;
+  *text = NULL;
+  *bytes = 0;
+  GT_TRY(gt_data_h5_exists(d->file, d->path, GT_DATA_COLUMNS, &columns));
+  if (!columns) return GT_OK;
+  const gt_status status = read_texts(d, GT_DATA_COLUMNS, text, &n, &width);
+  if (status == GT_OK) *bytes = strnlen(*text, n * width);
+  return status;
+}
+
+static gt_status take_text(gt_schema *s, const char *text, size_t size, const char *path) {
+  json_error_t error;
+  return take_root(s, json_loadb(text, size, JSON_FLAGS, &error), &error, path);
+}
+
+gt_status gt_schema_parse(gt_schema **out, const char *text, size_t size, const char *path) {
+  *out = GT_NEW(gt_schema);
+  return take_text(*out, text, size, path);
+}
+
 static gt_status take_dataset(gt_schema *s, gt_dataset *d) {
   const gt_dataset_info *info = &d->info;
   const char *name = d->class_names.text;
@@ -197,13 +219,10 @@ static gt_status take_dataset(gt_schema *s, gt_dataset *d) {
   for (size_t k = 0; k < d->class_names.n; k++, name += strlen(name) + 1)
     gt_class_names_add(&s->classes, name);
   if (columns) {
-    json_error_t error;
     char *text;
-    size_t n, width;
-    gt_status status = read_texts(d, GT_DATA_COLUMNS, &text, &n, &width);
-    if (status == GT_OK)
-      status = take_root(s, json_loadb(text, strnlen(text, n * width), JSON_FLAGS, &error), &error,
-                         d->path);
+    size_t size;
+    gt_status status = gt_dataset_columns(d, &text, &size);
+    if (status == GT_OK) status = take_text(s, text, size, d->path);
     gt_free(text);
     return status;
   }

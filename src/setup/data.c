@@ -58,12 +58,13 @@ static void open_empty(gt_run *run, const gt_dataset_info *first, const float *n
 /* Returns `bytes` bytes of a region, which it gives, on all ranks.  Collective over the world; the
    caller frees the result. */
 static void *share(const gt_run *run, size_t region, const void *given, size_t bytes) {
-  char *own = gt_alloc(bytes + 1, 1);
-  if (run->roles.region_id == region && bytes > 0) memcpy(own, given, bytes);
-  char *all = gather(run, own, bytes + 1);
-  memcpy(own, all + region * (bytes + 1), bytes);
-  gt_free(all);
-  return own;
+  static const char what[] = "a description of another region's data";
+  char *all = gt_alloc(bytes + 1, 1);
+  if (run->roles.region_id == region && bytes > 0) memcpy(all, given, bytes);
+  if (run->roles.is_ps)
+    gt_peers_share(run->roles.ps, region, all, bytes + 1, what, run->start_limit_s);
+  gt_peers_share(run->roles.region, 0, all, bytes + 1, what, run->start_limit_s);
+  return all;
 }
 
 /* Returns means, then standard deviations, of the first region with data; the caller frees them. */
@@ -125,23 +126,28 @@ static void share_merges(gt_run *run, const gt_dataset_info *infos) {
   run->nmerges = n;
 }
 
-/* Finds the names of the classes for model files: those of the first region that has any. */
-static void settle_names(gt_run *run, const gt_dataset_info *infos) {
-  const size_t n = run->job->nregions;
-  size_t named = n, unnamed = 0;
-  for (size_t r = n; r-- > 0;)
-    if (infos[r].class_names_bytes > 0)
-      named = r;
-    else
-      unnamed++;
-  if (named == n) return;
-  run->class_names_bytes = infos[named].class_names_bytes;
-  if (unnamed > 0) {
-    run->class_names = share(run, named, run->data.class_names, run->class_names_bytes);
-  } else {
-    run->class_names = gt_alloc(run->class_names_bytes, 1);
-    memcpy(run->class_names, run->data.class_names, run->class_names_bytes);
+/* Gives all ranks the text of the first region that has one, of *bytes bytes; NULL: none has.  The
+   caller frees it. */
+static char *settle(const gt_run *run, const char *own, size_t *bytes) {
+  size_t *sizes = gather(run, bytes, sizeof *bytes), region = 0;
+  while (region < run->job->nregions && sizes[region] == 0) region++;
+  *bytes = region < run->job->nregions ? sizes[region] : 0;
+  gt_free(sizes);
+  return *bytes > 0 ? share(run, region, own, *bytes) : NULL;
+}
+
+/* Finds the names of the classes, and the columns of a table, for model files. */
+static gt_status settle_texts(gt_run *run) {
+  char *columns = NULL;
+  const gt_status status = agree(
+      run, reads(run) ? gt_dataset_columns(run->dataset, &columns, &run->columns_bytes) : GT_OK);
+  if (status == GT_OK) {
+    run->class_names_bytes = reads(run) ? run->data.class_names_bytes : 0;
+    run->class_names = settle(run, run->data.class_names, &run->class_names_bytes);
+    run->columns = settle(run, columns, &run->columns_bytes);
   }
+  gt_free(columns);
+  return status;
 }
 
 /* Logs that regions share samples, which is perhaps unintended: copies, links, or one file where
@@ -313,8 +319,8 @@ gt_status gt_setup_open_data(gt_run *run) {
     gt_free(norm);
     share_merges(run, infos);
   }
-  settle_names(run, infos);
-  gt_status status = agree(run, divide(run, infos));
+  gt_status status = settle_texts(run);
+  if (status == GT_OK) status = agree(run, divide(run, infos));
   gt_free(names);
   if (status == GT_OK) status = settle_normalisation(run, infos);
   if (status == GT_OK && run->job->pipeline.nstages > 0)
@@ -337,6 +343,8 @@ void gt_setup_save_data(const gt_run *run, gt_state *state) {
   if (run->class_names)
     gt_state_add(state, "data/", "class_names", GT_TYPE_U8, run->class_names,
                  run->class_names_bytes);
+  if (run->columns)
+    gt_state_add(state, "data/", "columns", GT_TYPE_U8, run->columns, run->columns_bytes);
   if (!run->data.scaled) return;
   gt_state_add(state, "data/", "mean", GT_TYPE_F32, (float *)gt_dataset_mean(run->dataset),
                run->data.c);

@@ -569,6 +569,7 @@ void gt_setup_close(gt_run *run) {
   gt_free(run->part);
   gt_free(run->merges);
   gt_free(run->class_names);
+  gt_free(run->columns);
   gt_free(run->tests);
   gt_free(run->isas);
   gt_free(run->builds);

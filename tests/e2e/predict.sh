@@ -1,6 +1,6 @@
 # processors: 1
-# predict: the rows of a folder of pictures score as `eval` scores the same samples; names of the
-# classes also in models of a region without data; broken pictures and other models.
+# predict: the rows of a folder of pictures and of tables score as `eval` scores the same samples;
+# names of the classes also in models of a region without data; broken samples and other models.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 "$GEOTRAIN" data synth synth.h5 --train 600 --test 60 --classes 3 >/dev/null
@@ -75,7 +75,7 @@ mkdir empty
 predict run empty
 ended "a folder without pictures" 3 'empty: has no pictures'
 predict run
-ended "no picture" 2 'predict: expected a model, then pictures or folders'
+ended "no picture" 2 'predict: expected a model, then pictures, folders or tables'
 predict run mixed --thread=0
 ended "no threads" 2 "predict: --threads is '0'"
 
@@ -88,5 +88,52 @@ printf '1 0:1 3:1\n0 2:1 4:1\n' | tee shop.train.libfm >shop.test.libfm
 "$GEOTRAIN" data import libfm . synth.h5 >/dev/null
 train "ids" 2 plain.yaml --run-dir ids --set model.name=deepfm --set train.batch=1
 predict ids mixed
-ended "a model of ids" 4 'its model, deepfm, takes ids; expected a model of images'
+ended "a model of ids" 4 'its model, deepfm, was trained neither on pictures nor on a table'
+
+# ---- tables: as ids and as numbers, from rows without the label and with the columns in another order ----------------------------------
+
+/usr/bin/python3 - <<'PY'
+import csv, random
+random.seed(1)
+for name, n in ("train.csv", 600), ("test.csv", 200):
+    with open(name, "w", newline="") as f, open("new-" + name, "w", newline="") as g:
+        old, new = csv.writer(f), csv.writer(g)
+        old.writerow(["id", "age", "color", "income", "buys"])
+        new.writerow(["income", "extra", "color", "age"])
+        for i in range(n):
+            age, color, income = random.randint(18, 80), random.choice(["red", "green", 'bl"ue']), random.gauss(3, 1) * 1e3
+            buys = "yes" if age / 80 + (color == "red") + income / 6e3 + random.gauss(0, 0.2) > 1.3 else "no"
+            if name == "test.csv" and i < 5:
+                color = "violet"
+            old.writerow([i, age, color, repr(income), buys])
+            new.writerow([repr(income), "x", color, age])
+PY
+for as in ids numbers; do
+  [ $as = ids ] && model=deepfm || model=mlp
+  rm -f table.h5
+  "$GEOTRAIN" data import csv train.csv test.csv table.h5 --label buys --columns age,color,income --as $as >/dev/null 2>err || fail "import $as" "$(cat err)"
+  sed -e 's/pictures.h5/table.h5/' -e "s/lenet5/$model/" -e 's/epochs: 1/epochs: 3/' job.yaml >table.yaml
+  train "a table as $as" 3 table.yaml --run-dir table-$as
+  ended "a table as $as" 0
+  wanted=$("$GEOTRAIN" eval table-$as table.h5 2>/dev/null | sed -E 's/^accuracy ([0-9.]*)  loss ([0-9.]*).*/\1 \2/')
+  predict table-$as new-test.csv
+  ended "a table as $as: rows" 0
+  found=$(/usr/bin/python3 - <<'PY'
+import csv, math
+rows, test = list(csv.DictReader(open("out.csv", newline=""))), list(csv.DictReader(open("test.csv", newline="")))
+assert [row["row"] for row in rows] == [f"new-test.csv:{i + 2}" for i in range(200)]
+pairs = list(zip(rows, test))
+print("%.4f %.3f" % (sum(r["class"] == t["buys"] for r, t in pairs) / 200, -sum(math.log(float(r[t["buys"]])) for r, t in pairs) / 200))
+PY
+)
+  check "a table as $as: scored as by eval" same "$found" "$wanted"
+  check "a table as $as: better than guessing" awk -v a="${found% *}" 'BEGIN { exit a < 0.7 }'
+done
+printf 'age,color,income\n30,red,1e3\n,red,1e3\n40,red,many\n50,red\n20,green,5\n' >broken.csv
+predict table-numbers broken.csv
+ended "broken rows" 3 'broken.csv: line 3 has no value in column age; expected a number' 'line 4 has .many. in column income' 'line 5 has 2 fields; expected 3' '3 of 5 rows could not be read'
+check "broken rows: no class" same "$(grep -c ',,,,$' out.csv) $(wc -l <out.csv)" "3 6"
+printf 'age,income\n1,2\n' >narrow.csv
+predict table-numbers narrow.csv
+ended "a table without a column" 3 'narrow.csv: has no column .color.; expected the columns of table-numbers/final.h5'
 finish
