@@ -294,8 +294,11 @@ gt_status gt_schema_text(const gt_schema *s, const char *path, char **text) {
   free(dump);
   json_decref(root);
   if (*text) return GT_OK;
-  return GT_FAIL(GT_ERR_DATA,
-                 "%s: the name of a class, a column or a value is not UTF-8; expected UTF-8", path);
+  return GT_FAIL(
+      GT_ERR_DATA,
+      "%s: the name of a class, a column or a value is not UTF-8; convert the source, as by "
+      "`iconv -f latin1 -t utf-8`, and import it again",
+      path);
 }
 
 /* ---- the union ------------------------------------------------------------------------------- */

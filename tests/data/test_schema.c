@@ -206,6 +206,9 @@ static void test_refused(void) {
   put("w.csv", "x,color,y\n1,red,never\n");
   assert_failed(import_csv("w.csv", "c.h5", (gt_import_options){.schema = scratch("ab.json")}),
                 GT_ERR_DATA, "the schema has 3 classes, and none is `never`");
+  put("w.csv", "x,color,y\n1,gr\xfcn,no\n2,red,yes\n");
+  assert_failed(import_csv("w.csv", "c.h5", (gt_import_options){0}), GT_ERR_DATA,
+                "c.h5: the name of a class, a column or a value is not UTF-8; convert the source");
   assert_true(access(scratch("c.h5"), F_OK) != 0);
 }
 

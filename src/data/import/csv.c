@@ -449,6 +449,7 @@ static gt_status write_all(table *t, const char *out) {
                                .floats = !t->ids,
                                .schema = t->options->names};
   GT_TRY(gt_data_store_create(&t->store, out, &shape));
+  GT_TRY(write_columns(t));
   for (int s = 0; s < 2; s++) {
     t->rows[s].ids = GT_NEW_ARRAY(int32_t, BLOCK_ROWS * t->width);
     t->classes[s] = GT_NEW_ARRAY(int32_t, BLOCK_ROWS);
@@ -459,7 +460,6 @@ static gt_status write_all(table *t, const char *out) {
   if (t->written[0] != t->n[0] || t->written[1] != t->n[1])
     return GT_FAIL(GT_ERR_DATA, "%s: has changed while it was read", t->paths[0]);
   GT_TRY(write_texts(t));
-  GT_TRY(write_columns(t));
   for (size_t i = 0; i < t->nlabels; i++) gt_class_names_add(&names, t->labels[i]);
   gt_status status = gt_class_names_check(&names, t->paths[0]);
   if (status == GT_OK) status = gt_data_store_class_names(t->store, &names);
