@@ -159,6 +159,85 @@ static gt_status settle_newest(gt_server *s, int64_t *round) {
   return nothing_common(s);
 }
 
+/* Finds the newest sound round of this region alone, or the one of --resume-round. */
+static gt_status own_round(const gt_server *s, const gt_hello *own, int64_t *round) {
+  const int64_t asked = s->run->options->resume_round;
+  *round = 0;
+  for (int64_t i = own->nrounds - 1; i >= 0 && *round == 0; i--)
+    if ((asked == 0 || own->rounds[i] == asked) &&
+        gt_setup_read_round(s->run, own->rounds[i]) <= GT_ROUND_DOUBTFUL)
+      *round = own->rounds[i];
+  if (asked == 0 || *round == asked) return GT_OK;
+  return GT_FAIL(GT_ERR_CKPT, "--resume-round %lld: %s holds no such round that is finite",
+                 (long long)asked, s->run->run_dir);
+}
+
+/* ---- the newest round of members that change -------------------------------------------------- */
+
+/* What a region has: for each of its rounds its verdict, and its epoch with its members, as bits. */
+typedef struct {
+  int64_t verdict[GT_MAX_ROUNDS], epoch[GT_MAX_ROUNDS];
+  uint64_t members[GT_MAX_ROUNDS];
+} kept_rounds;
+_Static_assert(GT_MAX_REGIONS <= 64, "members are the bits of a word");
+
+static void read_kept(const gt_server *s, kept_rounds *kept) {
+  const gt_hello *own = &s->hellos[s->run->roles.region_id];
+  const size_t n = s->run->job->nregions;
+  for (int64_t i = 0; i < own->nrounds; i++) {
+    const gt_state_direction from = {.from = &s->run->kept.state};
+    bool members[GT_MAX_REGIONS];
+    kept->verdict[i] = gt_setup_read_round(s->run, own->rounds[i]);
+    if (kept->verdict[i] > GT_ROUND_DOUBTFUL) continue;
+    if (gt_state_get(from.from, "ps/epoch/", "number", GT_TYPE_I64, &kept->epoch[i], 1) != GT_OK ||
+        gt_state_flags(from, "ps/epoch/", "members", members, n) != GT_OK)
+      kept->verdict[i] = GT_ROUND_DAMAGED;
+    for (size_t r = 0; r < n; r++) kept->members[i] |= (uint64_t)members[r] << r;
+  }
+}
+
+/* True if every member of the epoch in which the region took its i-th round has this round, of the
+   same epoch. */
+static bool is_whole(const gt_server *s, const kept_rounds *all, size_t region, int64_t i) {
+  const uint64_t members = all[region].members[i];
+  if (all[region].verdict[i] > GT_ROUND_DOUBTFUL) return false;
+  for (size_t p = 0; p < s->run->job->nregions; p++) {
+    const gt_hello *h = &s->hellos[p];
+    int64_t k = 0;
+    if ((members >> p & 1) == 0) continue;
+    while (k < h->nrounds && h->rounds[k] != s->hellos[region].rounds[i]) k++;
+    if (k == h->nrounds || all[p].verdict[k] > GT_ROUND_DOUBTFUL ||
+        all[p].epoch[k] != all[region].epoch[i])
+      return false;
+  }
+  return true;
+}
+
+/* Finds the newest round that is whole among the members of its epoch; a region that was none
+   returns with its own newest round. */
+static gt_status settle_members(gt_server *s, int64_t *round) {
+  const size_t n = s->run->job->nregions, self = s->run->roles.region_id;
+  kept_rounds own = {0}, *all = GT_NEW_ARRAY(kept_rounds, n);
+  uint64_t members = 0;
+  read_kept(s, &own);
+  gt_peers_gather(s->run->roles.ps, &own, sizeof own, all, "the rounds of the other regions",
+                  s->run->start_limit_s);
+  for (size_t p = 0; p < n; p++)
+    for (int64_t i = 0; i < s->hellos[p].nrounds; i++)
+      if (s->hellos[p].rounds[i] > *round && is_whole(s, all, p, i)) {
+        *round = s->hellos[p].rounds[i];
+        members = all[p].members[i];
+      }
+  gt_free(all);
+  if (*round == 0) {
+    judge_the_rest(s);
+    return nothing_common(s);
+  }
+  s->returns = (members >> self & 1) == 0;
+  s->partial = members != UINT64_MAX >> (64 - n);
+  return s->returns ? own_round(s, &s->hellos[self], round) : GT_OK;
+}
+
 /* Finds the newest of the rounds listed by all regions that is whole and sound in every region, or
    the round given by --resume-round; 0: start from the beginning.  Collective over the PS ranks.
    GT_ERR_CKPT: files exist, but none to resume from; GT_ERR_JOB: ranks were given different
@@ -170,7 +249,8 @@ static gt_status settle_round(gt_server *s, int64_t *round) {
   if (!any) return GT_OK;
   const int64_t asked = s->run->options->resume_round;
   GT_TRY(same_asked(s, asked));
-  return asked > 0 ? settle_asked(s, asked, round) : settle_newest(s, round);
+  if (asked > 0) return settle_asked(s, asked, round);
+  return gt_server_members_change(s) ? settle_members(s, round) : settle_newest(s, round);
 }
 
 /* ---- hello ----------------------------------------------------------------------------------- */
@@ -353,7 +433,7 @@ static void exchange_in_group(gt_server *s, const gt_hello *own) {
   gt_peers_gather(s->run->roles.ps, own, sizeof *own, s->hellos, "the greetings of other regions",
                   s->run->start_limit_s);
   for (size_t p = 0; p < s->run->job->nregions; p++) check_greeting(s, p);
-  s->returns = gt_tcp_returns(s->run->tcp);
+  s->returns = s->partial = gt_tcp_returns(s->run->tcp);
 }
 
 /* ---- a return -------------------------------------------------------------------------------- */
@@ -372,19 +452,6 @@ static gt_status same_region(const gt_server *s, const gt_hello *own) {
                    "--run-dir of that run",
                    s->run->run_dir, own->run_id, run_of(s));
   return GT_OK;
-}
-
-/* Finds the newest sound round of this region alone, or the one of --resume-round. */
-static gt_status own_round(const gt_server *s, const gt_hello *own, int64_t *round) {
-  const int64_t asked = s->run->options->resume_round;
-  *round = 0;
-  for (int64_t i = own->nrounds - 1; i >= 0 && *round == 0; i--)
-    if ((asked == 0 || own->rounds[i] == asked) &&
-        gt_setup_read_round(s->run, own->rounds[i]) <= GT_ROUND_DOUBTFUL)
-      *round = own->rounds[i];
-  if (asked == 0 || *round == asked) return GT_OK;
-  return GT_FAIL(GT_ERR_CKPT, "--resume-round %lld: %s holds no such round that is finite",
-                 (long long)asked, s->run->run_dir);
 }
 
 /* ---- both ------------------------------------------------------------------------------------ */

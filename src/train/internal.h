@@ -79,6 +79,7 @@ struct gt_server {
   double patience_s[GT_MAX_REGIONS];
   uint64_t beats_at_work; /* heartbeats at which workers or the disk were busy */
   bool stop_told, whole_marked, write_slow, codec_slow;
+  bool partial;        /* regions of this start do not all continue from one round */
   bool returns;        /* to a run that continues without this region */
   gt_ns alone_since;   /* it has no majority, or is no member; 0: it is one */
   bool alone_stopped;  /* and therefore stops */

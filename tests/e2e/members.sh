@@ -69,8 +69,47 @@ back() {
   done
 }
 
+# All are killed in epoch 1, in which north is no member, and start again: north returns.
+all_again() {
+  local name=again site
+  for site in "${sites[@]}"; do begin "$site" "$name" "$@"; done
+  trains "$name-north"
+  kill_site north 2>/dev/null
+  for site in east west; do epoch "$site" 1; done
+  first=$(newest_round "$name-east")
+  for _ in $(seq 600); do
+    [ "$(newest_round "$name-east")" -ge $((first + 2)) ] && break
+    pause 0.05
+  done
+  for site in east west; do kill_site "$site" 2>/dev/null; done
+  for site in "${sites[@]}"; do begin "$site" "$name" --resume "$@"; done
+  for site in "${sites[@]}"; do
+    end "$site" "$name: all start again" 0
+    cp "$site.err" "$name-$site.err"
+    check "$name, $site: north is back" grep -q 'epoch [2-9] begins with the regions east, west, north' "$site.err"
+    check "$name, $site: the same model" same "$(model_of "$name-$site" params_sha256)" "$(model_of "$name-east" params_sha256)"
+  done
+}
+
+# Two of three are killed: the third has no majority, and ends with 75; then all continue.
+minority() {
+  local name=alone site
+  for site in "${sites[@]}"; do begin "$site" "$name" "$@"; done
+  for site in "${sites[@]}"; do trains "$name-$site"; done
+  for site in east north; do kill_site "$site" 2>/dev/null; done
+  end west "$name" 75
+  check "$name: it says why" grep -q 'no majority of the weight is left with region west' err
+  for site in "${sites[@]}"; do begin "$site" "$name" --resume "$@"; done
+  for site in "${sites[@]}"; do
+    end "$site" "$name: all start again" 0
+    check "$name, $site: the same model" same "$(model_of "$name-$site" params_sha256)" "$(model_of "$name-east" params_sha256)"
+  done
+}
+
 back north back --set sync.strategy=sma
 back east back-lead --set sync.strategy=ssgd --set sync.topology=hub
 lose north sma --set sync.strategy=sma
 lose east ssgd --set sync.strategy=ssgd
+all_again --set sync.strategy=sma
+minority --set sync.strategy=asgd-ga
 finish
