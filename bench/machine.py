@@ -1,7 +1,13 @@
-"""Shared by the Python benchmarks: the environment of a run, and the description of its machine."""
+"""Shared by the Python benchmarks: options, the environment of a run and its result, and the
+description of its machine."""
+import argparse
 import ctypes.util
+import datetime
 import glob
+import json
 import os
+import subprocess
+import sys
 
 # Variables that limit a side to AVX2: GEOTRAIN_ISA geotrain, the others PyTorch and the libraries of both.
 AVX2 = {
@@ -13,7 +19,8 @@ AVX2 = {
     "OPENBLAS_CORETYPE": "Haswell",
     "TORCHINDUCTOR_CPP_MARCH": "x86-64-v3",
 }
-MPI = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../jobs/mpi.env")
+ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+MPI = os.path.join(ROOT, "jobs/mpi.env")
 TUNED_GLIBC = ("glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:"
                "glibc.malloc.trim_threshold=100000000000:glibc.malloc.top_pad=67108864")
 
@@ -34,6 +41,47 @@ def environment(threads=1, isa=None):
     with open(MPI, encoding="ascii") as file:
         env.update(line.strip().split("=", 1) for line in file if line[0].isupper())
     return env
+
+
+def options(description, build=True):
+    """A parser of options; build: of a script whose first argument is the build's folder."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    if build:
+        parser.add_argument("build")
+    return parser
+
+
+def program(build):
+    return os.path.realpath(os.path.join(build, "geotrain"))
+
+
+def attempt(command, env=None):
+    return subprocess.run(command, env=env or environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+
+
+def failed(command, done):
+    sys.exit(f"{os.path.basename(sys.argv[0])}: {' '.join(command)}\nended with {done.returncode}:\n{done.stdout}{done.stderr}")
+
+
+def call(*command, env=None):
+    """What the command prints; if it fails, exits with that and its messages."""
+    done = attempt(command, env)
+    return done.stdout if done.returncode == 0 else failed(command, done)
+
+
+def summary(run):
+    with open(os.path.join(run, "summary.json"), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def commit():
+    done = attempt(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"])
+    return done.stdout.strip() or "unknown"
+
+
+def about():
+    """The line above a table."""
+    return f"{cpu()}; load {load()}; {datetime.date.today()}; commit {commit()}"
 
 
 def load():
