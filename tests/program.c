@@ -39,6 +39,12 @@ void must_return(gt_status found, gt_status expected, const char *words, bool wh
   _fail(file, line);
 }
 
+void must_have(const char *text, const char *part, const char *file, int line) {
+  if (text && strstr(text, part)) return;
+  print_error("\"%s\"\nis not in:\n%s\n", part, text ? text : "nothing");
+  _fail(file, line);
+}
+
 static char folder[256];
 static bool made;
 

@@ -15,6 +15,8 @@
 
 #include "geotrain/base.h"
 
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
 /* Fails the test unless the call returns GT_OK; prints the text of the error. */
 #define must(call) must_return(call, GT_OK, NULL, false, __FILE__, __LINE__)
 /* Fails the test unless the call returns this status, with `words` in the text of the error. */
@@ -23,6 +25,9 @@
 #define must_say(call, status, text) must_return(call, status, text, true, __FILE__, __LINE__)
 void must_return(gt_status found, gt_status expected, const char *words, bool whole,
                  const char *file, int line);
+/* Fails the test unless `part` is in the text. */
+#define must_contain(text, part) must_have(text, part, __FILE__, __LINE__)
+void must_have(const char *text, const char *part, const char *file, int line);
 
 /* Returns the path of `name` in the folder of this test program; valid until its end.  The first
    call creates the folder, which is removed at the end. */

@@ -80,7 +80,7 @@ static void memory_that_cannot_be_had_ends_the_process(void) {
                                   {SIZE_MAX, 1},
                                   {(size_t)1 << 33, (size_t)1 << 33},
                                   {2 * (size_t)gt_memory_free(""), 1}};
-  for (size_t i = 0; i < sizeof impossible / sizeof *impossible; i++) {
+  for (size_t i = 0; i < COUNT(impossible); i++) {
     pid_t child = fork();
     if (child == 0) {
       fclose(stderr);
@@ -107,7 +107,7 @@ static void free_memory_is_below_every_limit(void) {
                                         "sys/fs/cgroup/memory/c"};
   const char *root = in_folder("");
   assert_true(gt_memory_free(root) > 1e6); /* free memory of this machine */
-  for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+  for (size_t i = 0; i < COUNT(folders); i++)
     assert_int_equal(mkdir(in_folder(folders[i]), 0700), 0);
   file_with("proc/meminfo", "MemTotal: 9000 kB\nMemAvailable:    5000 kB\nMemFree: 1 kB\n");
   assert_true(gt_memory_free(root) == 5000 * 1024);

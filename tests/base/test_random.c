@@ -26,7 +26,7 @@ static void every_part_of_the_key_counts(void) {
                 gt_rng_make(1, GT_RNG_INIT, 2, 3),  gt_rng_make(1, GT_RNG_TEST, 3, 2),
                 gt_rng_make(1, GT_RNG_TEST, 2, 4),  gt_rng_make(0, GT_RNG_TEST, 0, 0),
                 gt_rng_make(0, GT_RNG_ORDER, 0, 0), gt_rng_make(1, GT_RNG_TEST, 0, 0)};
-  enum { N = sizeof r / sizeof *r };
+  enum { N = COUNT(r) };
   uint64_t first[N];
   for (int i = 0; i < N; i++) first[i] = gt_rng_u64(&r[i]);
   for (int i = 0; i < N; i++) {

@@ -14,7 +14,7 @@ static void assert_refused(const char *needle) {
   gt_ckpt_info info;
   gt_state state;
   must_fail(gt_ckpt_read(path, &info, &state), GT_ERR_CKPT, path);
-  if (!strstr(gt_error_text(), needle)) fail_msg("%s: expected \"%s\"", gt_error_text(), needle);
+  must_contain(gt_error_text(), needle);
   assert_null(info.job_yaml);
   assert_int_equal(state.n, 0);
 }
@@ -36,7 +36,7 @@ static void test_bit_flips(void) {
 
 static void test_truncations(void) {
   static const size_t early[] = {0, 1, 29, 93, 100, 511, 512, 513, 600};
-  for (size_t i = 0; i < sizeof early / sizeof early[0]; i++) {
+  for (size_t i = 0; i < COUNT(early); i++) {
     write_bytes(path, whole, early[i]);
     assert_refused("");
   }
@@ -197,7 +197,7 @@ static void test_other_files(void) {
                {to_virtual, "stored in other files"},
                {to_nothing, "declares 8000000000 bytes and the file holds 0"},
                {to_chunk, "declares 1600000000 bytes and the file holds 0"}};
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+  for (size_t i = 0; i < COUNT(cases); i++) {
     gt_ckpt_source *source;
     gt_ckpt_info info;
     gt_state state;

@@ -53,7 +53,7 @@ static void test_kill_at_every_point(void) {
       {"ckpt.fsynced", false, true, 1}, {"ckpt.renamed", true, true, 0},
       {"ckpt.done", true, true, 0},     {"ckpt.pruned", true, false, 0},
   };
-  for (size_t i = 0; i < sizeof drills / sizeof drills[0]; i++) {
+  for (size_t i = 0; i < COUNT(drills); i++) {
     const char *run = new_folder();
     char path[256];
     int64_t rounds[4];

@@ -108,7 +108,7 @@ static void an_error_comes_back(void) {
 static size_t chosen(size_t asked, size_t batches, const char *word) {
   const char *why;
   size_t n = gt_cli_threads(asked, batches, &why);
-  assert_non_null(strstr(why, word));
+  must_contain(why, word);
   return n;
 }
 

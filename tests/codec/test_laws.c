@@ -131,7 +131,7 @@ static void nonfinite_is_not_sent(void) {
     gt_codec_turn turn = {.round = 3};
     assert_true(encode_alone(codec, kind, &turn, x, r, payload) > 0);
     memcpy(before, r, residuals * sizeof *r);
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    for (size_t i = 0; i < COUNT(bad); i++) {
       fill(x);
       x[gt_rng_below(&rng, VALUES)] = bad[i];
       assert_int_equal(encode_alone(codec, kind, &turn, x, r, payload), 0);
@@ -285,7 +285,7 @@ static void parameters_are_checked(void) {
                                      {"", GT_CODEC_DGC, {.density = -1.0}},
                                      {"", GT_CODEC_INT8, {.decay = 1.1F}},
                                      {"", GT_CODEC_INT8, {.decay = NAN}}};
-  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+  for (size_t i = 0; i < COUNT(wrong); i++) {
     gt_codec *codec = NULL;
     assert_int_equal(gt_codec_open(&codec, wrong[i].kind, &wrong[i].spec, tensors, TENSORS),
                      GT_ERR_JOB);

@@ -73,10 +73,10 @@ static void a_site_is_a_cloud_and_a_place(void) {
       {"a:her", "did you mean here?"}, {"here", "CLOUD:PLACE"},
       {"x:here", "the cloud \"x\""},   {"x:here", "has no rates; expected one that it has: a, b"},
       {"a:", "the place \"\""},        {":here", "the cloud \"\""}};
-  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+  for (size_t i = 0; i < COUNT(wrong); i++) {
     must_fail(gt_catalogue_site(c, "regions.0.place", wrong[i].text, &site), GT_ERR_JOB,
               wrong[i].needed);
-    assert_non_null(strstr(gt_error_text(), "regions.0.place"));
+    must_contain(gt_error_text(), "regions.0.place");
   }
   gt_catalogue_close(c);
 }
@@ -90,7 +90,7 @@ static void wrong_lines_are_named(void) {
       "vm_hour,a,here,,,,nan\n",  "vm_hour,a,here,,,,1e999\n",
       "vm_hour,a,here,,,,1,,\n",  "egress_gb,a,here,a,here,1,1\n",
       "egress_gb,a,here,a,,0,1\n"};
-  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+  for (size_t i = 0; i < COUNT(texts); i++) {
     gt_catalogue *c = NULL;
     must_fail(gt_catalogue_read(&c, file_with("wrong.csv", texts[i])), GT_ERR_JOB, "wrong.csv:1: ");
   }

@@ -358,7 +358,7 @@ static void slurm(void) {
                                        {"slurm.partition", "a`id`", "`"},
                                        {"slurm.mpi", "a$b", "$"},
                                        {"slurm.constraint", "a#b", "#"}};
-  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+  for (size_t i = 0; i < COUNT(bad); i++) {
     char text[128], quoted[64];
     snprintf(quoted, sizeof quoted, strchr(bad[i][1], '\'') ? "\"%s\"" : "'%s'", bad[i][1]);
     snprintf(text, sizeof text, "%s=%s", bad[i][0], quoted);

@@ -133,7 +133,7 @@ static void matrix_mistakes(void) {
        "@:1: mbit_s: \"ms Mbit/s\" is not a rate; expected a number of 0 or more with one of "
        "the units bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s, as in \"100 Mbit/s\""},
   };
-  all_refused(MATRIX, matrix_file, cases, sizeof cases / sizeof *cases);
+  all_refused(MATRIX, matrix_file, cases, COUNT(cases));
 }
 
 static void files_that_are_not_there(void) {
@@ -320,7 +320,7 @@ static void profile_mistakes(void) {
        "@: regions.0.compute.step: \"1\" is not a time; expected a number of 0 or more with one "
        "of the units ns, us, ms, s, min, h, d, as in \"25 ms\""},
   };
-  all_refused(PROFILE, profile_file, cases, sizeof cases / sizeof *cases);
+  all_refused(PROFILE, profile_file, cases, COUNT(cases));
 }
 
 int main(void) {

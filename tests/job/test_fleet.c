@@ -212,7 +212,7 @@ static void mistakes_in_profiles(void) {
       {OPS("[{name: o, first: 0, last: 0, forward_us: 1, input_us: 1}]"),
        ": fleet.operations.0.weight_us is missing; expected a single value"},
   };
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+  for (size_t i = 0; i < COUNT(cases); i++) {
     write_text(profile_file, cases[i].text);
     refused(profile_file, profile_file, cases[i].expected);
   }
@@ -324,7 +324,7 @@ static void mistakes_in_csv_files(void) {
       {NULL, "eu,us,1,2\n# a comment\neu,us,1,2\n",
        ":3: an earlier line gives the direction from eu to us; expected one"},
   };
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+  for (size_t i = 0; i < COUNT(cases); i++) {
     const char *rows = cases[i].devices ? cases[i].devices : devices;
     write_text(devices_file, rows);
     write_text(links_file, cases[i].links);

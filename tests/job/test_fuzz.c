@@ -69,7 +69,7 @@ static void damaged_sets(void) {
   gt_rng rng = gt_rng_make(8, GT_RNG_TEST, 0, 0);
   for (int i = 0; i < rounds; i++) {
     char text[256] = "";
-    const char *set = sets[gt_rng_below(&rng, sizeof sets / sizeof *sets)];
+    const char *set = sets[gt_rng_below(&rng, COUNT(sets))];
     size_t n = strlen(set);
     memcpy(text, set, n);
     if (i % 4) n = w_damage(text, n, &rng);

@@ -100,7 +100,7 @@ static void check_resolved(const char *sync, const char *expected) {
   snprintf(more, sizeof more, "sync: {%s}\n", sync);
   gt_job *job = load(more);
   char *text = gt_job_resolved(job);
-  if (!strstr(text, expected)) fail_msg("no %s in\n%s", expected, text);
+  must_contain(text, expected);
   gt_free(text);
   gt_job_close(w_again(job));
   gt_job_close(job);
@@ -171,8 +171,7 @@ static void help_names_them(void) {
     FILE *to = open_text(&text);
     (markdown ? gt_job_help_markdown : gt_job_help)(to);
     assert_int_equal(fclose(to), 0);
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-      if (!strstr(text, parts[i])) fail_msg("no \"%s\" in\n%s", parts[i], text);
+    for (size_t i = 0; i < COUNT(parts); i++) must_contain(text, parts[i]);
     free(text);
   }
 }

@@ -2,8 +2,6 @@
    with which it is refused. */
 #include "world.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 static const char plain[] =
     "name: tiny\nmodel: {name: gpt-tiny}\ndata: {path: d.h5}\ntrain: {until: {steps: 5}, batch: "
     "24, "
@@ -84,11 +82,8 @@ static void no_pipeline(void) {
   gt_job *job = job_with("", NULL, 0);
   assert_int_equal(job->pipeline.nstages, 0);
   assert_int_equal(job->sync.strategy, GT_STRATEGY_ASGD_GA);
-  char *text = gt_job_resolved(job), *flat;
+  char *text = gt_job_resolved(job), *flat = w_flat(job);
   assert_null(strstr(text, "pipeline"));
-  FILE *to = open_text(&flat);
-  gt_job_flat(job, to);
-  assert_int_equal(fclose(to), 0);
   assert_null(strstr(flat, "pipeline"));
   free(flat);
   gt_free(text);
@@ -115,15 +110,9 @@ static void who_reads_data(void) {
 static void differences_are_named(void) {
   gt_job *a = job_with(stages, NULL, 0),
          *b = job_with(stages, (const char *[]){"pipeline.stages.1.last=transformer.h.1"}, 1);
-  char *here = gt_job_resolved(a), *there = gt_job_resolved(b), text[256];
-  gt_job_difference(here, there, false, text, sizeof text);
-  assert_string_equal(
-      text, "pipeline.stages.1.last is [transformer.h.1] there and [transformer.h.2] here");
-  /* A resume can divide the model differently. */
-  gt_job_difference(here, there, true, text, sizeof text);
-  assert_string_equal(text, "");
-  gt_free(here);
-  gt_free(there);
+  w_differ(a, b, false,
+           "pipeline.stages.1.last is [transformer.h.1] there and [transformer.h.2] here");
+  w_differ(a, b, true, ""); /* a resume can divide the model differently */
   gt_job_close(a);
   gt_job_close(b);
 }

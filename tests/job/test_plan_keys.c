@@ -107,15 +107,11 @@ static void default_link(void) {
 }
 
 static void check_lines(const gt_job *job, const char *const *lines, size_t n) {
-  char text[16384] = "";
-  FILE *to = fmemopen(text, sizeof text, "w");
-  assert_non_null(to);
-  gt_job_flat(job, to);
-  assert_int_equal(fclose(to), 0);
-  for (size_t i = 0; i < n; i++)
-    if (!strstr(text, lines[i])) fail_msg("no line %s in\n%s", lines[i], text);
+  char *text = w_flat(job);
+  for (size_t i = 0; i < n; i++) must_contain(text, lines[i]);
   assert_null(strstr(text, "regions.2.price"));
   assert_null(strstr(text, "regions.0.devices.1.price"));
+  free(text);
 }
 
 static void resolved_reads_back(void) {
@@ -134,11 +130,11 @@ static void resolved_reads_back(void) {
       "\nplan.predicted.waiting=0\n"};
   gt_job *job = load(full, NULL, 0), *again = w_again(job);
   char *first = gt_job_resolved(job);
-  assert_non_null(strstr(first, "ranks: auto"));
-  assert_non_null(strstr(first, "{type: xeon, count: 4, power: 900 samples/s, price: 2.5}"));
+  must_contain(first, "ranks: auto");
+  must_contain(first, "{type: xeon, count: 4, power: 900 samples/s, price: 2.5}");
   assert_true(again->regions[0].ps_price == 0 && again->regions[0].price < 0 &&
               again->regions[0].ranks == 0);
-  check_lines(again, lines, sizeof lines / sizeof *lines);
+  check_lines(again, lines, COUNT(lines));
   gt_free(first);
   gt_job_close(job);
   gt_job_close(again);
@@ -153,18 +149,12 @@ static void set_and_resume(void) {
                         "plan.predicted.cost=9",
                         "regions.2.devices.0.type=x",
                         "regions.2.devices.0.count=1"};
-  char text[256];
-  gt_job *job = load(full, NULL, 0), *other = load(full, sets, sizeof sets / sizeof *sets);
+  gt_job *job = load(full, NULL, 0), *other = load(full, sets, COUNT(sets));
   assert_int_equal(other->regions[0].devices[0].count, 64);
   assert_string_equal(other->regions[0].devices[2].type, "h100");
   assert_string_equal(other->regions[2].devices[0].type, "x");
-  char *here = gt_job_resolved(job), *there = gt_job_resolved(other);
-  gt_job_difference(here, there, true, text, sizeof text);
-  assert_string_equal(text, "");
-  gt_job_difference(here, there, false, text, sizeof text);
-  assert_string_equal(text, "regions.0.ranks is 9 there and auto here");
-  gt_free(here);
-  gt_free(there);
+  w_differ(job, other, true, "");
+  w_differ(job, other, false, "regions.0.ranks is 9 there and auto here");
   gt_job_close(job);
   gt_job_close(other);
 }

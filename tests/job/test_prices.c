@@ -121,7 +121,7 @@ static void a_catalogue_that_lacks_something_is_refused(void) {
       {"  - {name: eu, ranks: 2, price: 1}\n", "vm_hour,a,here,,,,-1,\n",
        "value of vm_hour is \"-1\""},
   };
-  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+  for (size_t i = 0; i < COUNT(wrong); i++) {
     gt_job *job = job_of(wrong[i].regions, wrong[i].catalogue);
     gt_job_prices p;
     must_fail(gt_job_prices_of(&p, job), GT_ERR_JOB, wrong[i].needed);
@@ -140,7 +140,7 @@ static void the_default_is_here_or_beside_the_program(void) {
   assert_string_equal(path, "jobs/prices");
   assert_int_equal(system("rm -r jobs"), 0);
   gt_catalogue_default(path, sizeof path);
-  assert_non_null(strstr(path, "/share/geotrain/prices"));
+  must_contain(path, "/share/geotrain/prices");
   assert_int_equal(chdir(before), 0);
 }
 

@@ -122,7 +122,7 @@ static void mistakes(void) {
        "@:2: has step and samples_per_s; expected one of them"},
       {"name,ranks\na,2\nb,2\n#\nA,3\n", "@:5: name is A, as on line 2; expected different names"},
   };
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+  for (size_t i = 0; i < COUNT(cases); i++)
     refused(cases[i].rows, strlen(cases[i].rows), cases[i].expected);
   refused("name,ranks\0", 11, "@:1: has a control character in it; expected a CSV file of regions");
   refused("name,ranks\r\n\ta,2\r\nb\x1b]0;x\x07,2\r\n", 29,

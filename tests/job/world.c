@@ -56,12 +56,27 @@ void w_refused(const char *text, const char *more, const char *const *sets, size
   assert_null(job);
 }
 
+void w_differ(const gt_job *here, const gt_job *there, bool for_resume, const char *expected) {
+  char *first = gt_job_resolved(here), *second = gt_job_resolved(there), text[256];
+  gt_job_difference(first, second, for_resume, text, sizeof text);
+  assert_string_equal(text, expected);
+  gt_free(first);
+  gt_free(second);
+}
+
+char *w_flat(const gt_job *job) {
+  char *text;
+  FILE *to = open_text(&text);
+  gt_job_flat(job, to);
+  assert_int_equal(fclose(to), 0);
+  return text;
+}
+
 gt_job *w_again(const gt_job *job) {
-  char *first = gt_job_resolved(job), difference[256];
+  char *first = gt_job_resolved(job);
   gt_job *again = w_job(first, NULL, NULL, 0);
   char *second = gt_job_resolved(again);
-  gt_job_difference(first, second, false, difference, sizeof difference);
-  assert_string_equal(difference, "");
+  w_differ(job, again, false, "");
   assert_string_equal(first, second);
   gt_free(first);
   gt_free(second);

@@ -14,7 +14,7 @@ static void a_csv_trace_is_what_it_says(void) {
   const double at[][2] = {{0, 0},        {1, 1e7},   {2, 2e7},    {2.5, 2e7},
                           {3, 2e7},      {4, 2.4e7}, {5, 2.8e7},  {6, 3.8e7},
                           {12.5, 7.6e7}, {-1, -4e6}, {-6, -3.2e7}};
-  for (size_t i = 0; i < sizeof at / sizeof *at; i++)
+  for (size_t i = 0; i < COUNT(at); i++)
     assert_true(fabs(gt_link_trace_bits(t, at[i][0]) - at[i][1]) < 1e-6);
   assert_true(gt_trace_latency_at(t, 1.0, 0.1) == 0.020);
   assert_true(gt_trace_latency_at(t, 2.5, 0.1) == 0.1); /* that of the link */
@@ -43,7 +43,7 @@ static void a_mahimahi_trace_spreads_packets_over_their_milliseconds(void) {
   assert_true(gt_link_trace_period_s(t) == 0.007);
   assert_true(gt_link_trace_latency_min_s(t) < 0);
   const double packets[] = {0, 3, 3, 5, 6, 6, 6, 7, 10, 10, 12};
-  for (size_t ms = 0; ms < sizeof packets / sizeof *packets; ms++)
+  for (size_t ms = 0; ms < COUNT(packets); ms++)
     assert_true(fabs(gt_link_trace_bits(t, (double)ms / 1e3) - 12000 * packets[ms]) < 1e-6);
   assert_true(fabs(gt_link_trace_bits(t, 0.0025) - 12000 * 4) < 1e-6); /* half of the third bin */
   assert_int_equal(t->n, 6);
@@ -167,7 +167,7 @@ static void mistakes_are_named_with_their_line(void) {
       {"a.up", "\x7f\x01 what is this, and why is it so long that nobody reads it\n",
        "line 1: \"?? what is this, and why is it so long t...\" was found"},
   };
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+  for (size_t i = 0; i < COUNT(cases); i++)
     refused(file_with(cases[i].name, cases[i].text), cases[i].says);
   refused(bytes_in("a.csv", "0,1e6\n\0,1e6\n", 12), "has a zero byte");
 }
@@ -204,7 +204,7 @@ static void random_bytes_are_a_trace_or_a_sentence(void) {
     size_t size = 0, n = gt_rng_below(&rng, 60);
     if (k % 2) size = (size_t)snprintf(text, sizeof text, k % 4 == 1 ? "0,5e6\n1,1e6\n" : "1\n");
     for (size_t i = 0; i < n; i++) {
-      const char *piece = pieces[gt_rng_below(&rng, sizeof pieces / sizeof *pieces)];
+      const char *piece = pieces[gt_rng_below(&rng, COUNT(pieces))];
       if (k % 8 == 7)
         text[size++] = (char)gt_rng_below(&rng, 256);
       else

@@ -198,7 +198,7 @@ static void slow_start_follows_the_table(void) {
                {912241, 0.300 + 1 * 8e-8},
                {1048640, 0.300 + 136400 * 8e-8}, /* a frame of 1 MiB and its header */
                {46000000, 0.300 + 45087760 * 8e-8}};
-  for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+  for (size_t i = 0; i < COUNT(table); i++) {
     gt_link_state link = gt_link_start(1, 0, 1, 0);
     gt_ns depart = gt_link_step(&link, &slow, NULL, table[i].bytes, 0).depart;
     if (llabs(depart - gt_from_seconds(table[i].depart_s)) > 10)
@@ -208,7 +208,7 @@ static void slow_start_follows_the_table(void) {
 
 static void slow_start_does_not_mind_how_a_message_is_cut(void) {
   const size_t frames[] = {64, 1000, 14480, 65536, 131072};
-  for (size_t k = 0; k < sizeof frames / sizeof *frames; k++) {
+  for (size_t k = 0; k < COUNT(frames); k++) {
     gt_link_state link = gt_link_start(1, 0, 1, 0), whole = link;
     gt_ns depart = 0;
     for (size_t left = 1 << 20; left > 0;) {

@@ -61,7 +61,7 @@ static void malformed_lists(void) {
   static const char *const bad[] = {"",       "a,,b",      "a,",        "node[",     "node[1-",
                                     "node[]", "node[1-]",  "node[5-2]", "node[1;2]", "node]",
                                     "a b",    "node[a-b]", "node[1,]"};
-  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+  for (size_t i = 0; i < COUNT(bad); i++) {
     bool found;
     must_fail(gt_hosts_contain(bad[i], "x", &found), GT_ERR_JOB, bad[i]);
   }

@@ -21,7 +21,7 @@ static void environment(const char *first, ...) {
                                       "SLURM_HET_SIZE",
                                       "SLURM_MPI_TYPE",
                                       "SLURM_STEP_NUM_TASKS"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) unsetenv(names[i]);
+  for (size_t i = 0; i < COUNT(names); i++) unsetenv(names[i]);
   va_list words;
   va_start(words, first);
   for (const char *word = first; word; word = va_arg(words, const char *)) {

@@ -198,7 +198,7 @@ static void steps(size_t nparams, bool shared) {
 
 static void in_shared_memory(void) {
   static const size_t sizes[] = {7, GT_CHUNK_FLOATS, GT_CHUNK_FLOATS + 1, 5 * GT_CHUNK_FLOATS + 17};
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) steps(sizes[i], true);
+  for (size_t i = 0; i < COUNT(sizes); i++) steps(sizes[i], true);
 }
 
 static void by_messages(void) {

@@ -109,14 +109,14 @@ static void check_embedding(const char *table, size_t K, bool two_readers) {
     if (i / K == V - 1) assert_true(dw[i] == 0.0F);
   }
   void *all[] = {w, dw, y, dy, dy2};
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++) gt_free(all[i]);
+  for (size_t i = 0; i < COUNT(all); i++) gt_free(all[i]);
   gt_graph_close(graph);
 }
 
 static void embedding(void) {
   const size_t widths[] = {1, 3, 8, 10, 16, 21};
   for (size_t t = 0; t < w_ntables(); t++)
-    for (size_t k = 0; k < sizeof widths / sizeof *widths; k++) {
+    for (size_t k = 0; k < COUNT(widths); k++) {
       check_embedding(w_tables[t], widths[k], false);
       check_embedding(w_tables[t], widths[k], true);
     }
@@ -181,14 +181,14 @@ static void check_fm(const char *table, size_t K) {
   check_slopes(&m, dw, m.w, V, "dw");
   check_slopes(&m, db, m.b, 1, "db");
   void *all[] = {v, dv, dy, m.v, m.w, m.b};
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++) gt_free(all[i]);
+  for (size_t i = 0; i < COUNT(all); i++) gt_free(all[i]);
   gt_graph_close(graph);
 }
 
 static void factorization_machine(void) {
   const size_t widths[] = {1, 3, 8, 10, 16, 21};
   for (size_t t = 0; t < w_ntables(); t++)
-    for (size_t k = 0; k < sizeof widths / sizeof *widths; k++) check_fm(w_tables[t], widths[k]);
+    for (size_t k = 0; k < COUNT(widths); k++) check_fm(w_tables[t], widths[k]);
 }
 
 static void sum_of_two(void) {
@@ -382,7 +382,7 @@ static void names_and_values(void) {
       {"mlp.0.weight", 400, 100},     {"mlp.0.bias", 400, 0},     {"mlp.2.weight", 400, 400},
       {"mlp.2.bias", 400, 0},         {"mlp.4.weight", 400, 400}, {"mlp.4.bias", 400, 0},
       {"mlp.6.weight", 1, 400},       {"mlp.6.bias", 1, 0}};
-  enum { TENSORS = sizeof right / sizeof *right };
+  enum { TENSORS = COUNT(right) };
   gt_graph *graph = deepfm("auto", 5382, 10, 0, 0, NULL, 0);
   const gt_arrays *arrays = gt_graph_arrays(graph);
   gt_graph_init(graph, 3);
@@ -408,7 +408,7 @@ static void names_and_values(void) {
   assert_true(most > 0.099F && most <= 0.1F); /* 1 / sqrt(100) */
   assert_int_equal(gt_graph_outputs(graph), 1);
   assert_int_equal(gt_graph_flops(graph), 6 * (100 + 100 * 400 + 2 * 400 * 400 + 400));
-  assert_non_null(strstr(gt_graph_kernels(graph), "embedding=sparse fm=sparse"));
+  must_contain(gt_graph_kernels(graph), "embedding=sparse fm=sparse");
   gt_free(out);
   gt_graph_close(graph);
 }
@@ -418,7 +418,7 @@ static void hashes(void) {
   gt_graph *graphs[] = {deepfm("ref", 20, 3, 0, 6, a, 2), deepfm("ref", 20, 3, 0, 6, b, 2),
                         deepfm("ref", 20, 3, 0, 7, a, 2), deepfm("ref", 21, 3, 0, 6, a, 2),
                         deepfm("ref", 20, 4, 0, 6, a, 2), deepfm("ref", 20, 3, 0, 6, a, 1)};
-  w_check_hashes(graphs, sizeof graphs / sizeof *graphs);
+  w_check_hashes(graphs, COUNT(graphs));
 }
 
 static void refusals(void) {

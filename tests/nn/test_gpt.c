@@ -192,7 +192,7 @@ static void bf16_is_near(void) {
   const double difference = w_difference(h.data, g.data, g.n);
   assert_true(fabs(exact.loss_sum - near.loss_sum) < 0.002 * exact.loss_sum);
   assert_true(difference > 0.0 && difference < 0.02);
-  assert_non_null(strstr(gt_graph_kernels(b), "linear=dnn"));
+  must_contain(gt_graph_kernels(b), "linear=dnn");
   gt_graph_close(a);
   gt_graph_close(b);
 }
@@ -218,7 +218,7 @@ static void names_and_values(void) {
                {"ln_2.weight", 1, 0, 1},        {"ln_2.bias", 1, 0, 0},
                {"mlp.c_fc.weight", 4, 1, 2},    {"mlp.c_fc.bias", 4, 0, 0},
                {"mlp.c_proj.weight", 1, 4, 3},  {"mlp.c_proj.bias", 1, 0, 0}};
-  enum { D = 64, V = 100, C = 30, LAYERS = 3, EACH = sizeof block / sizeof *block };
+  enum { D = 64, V = 100, C = 30, LAYERS = 3, EACH = COUNT(block) };
   for (int untied = 0; untied < 2; untied++) {
     const sizes s = {V, 20, D, LAYERS, 4, C, untied != 0};
     gt_graph *graph = gpt("auto", &s, 0, GT_F32);
@@ -259,7 +259,7 @@ static void presets(void) {
   } right[] = {{"gpt-tiny", {1, 1, 129, 256, 256}, 858880},
                {"gpt-small", {1, 1, 129, 65, 65}, 10770816},
                {"gpt-124m", {1, 1, 1025, 50257, 50257}, 124439808}};
-  for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
+  for (size_t i = 0; i < COUNT(right); i++) {
     const gt_graph_spec spec = {.model = right[i].name,
                                 .shape = right[i].shape,
                                 .sizes_only = true,
@@ -276,7 +276,7 @@ static void operations_are_counted(void) {
   gt_graph *graph = gpt("auto", &s, 0, GT_F32);
   assert_int_equal(gt_graph_flops(graph),
                    6 * (20 * (2 * 12 * 24 * 24 + 50 * 24) + 2 * 20 * 21 * 24));
-  assert_non_null(strstr(gt_graph_kernels(graph), "layernorm=fused gelu=fused attention=blocks"));
+  must_contain(gt_graph_kernels(graph), "layernorm=fused gelu=fused attention=blocks");
   gt_graph_close(graph);
 }
 
@@ -285,7 +285,7 @@ static void hashes(void) {
                               {20, 6, 12, 2, 2, 8, false}, {20, 5, 14, 2, 2, 8, false},
                               {20, 5, 12, 3, 2, 8, false}, {20, 5, 12, 2, 3, 8, false},
                               {20, 5, 12, 2, 2, 9, false}, {20, 5, 12, 2, 2, 8, true}};
-  enum { GRAPHS = sizeof all / sizeof *all };
+  enum { GRAPHS = COUNT(all) };
   gt_graph *graphs[GRAPHS];
   for (size_t i = 0; i < GRAPHS; i++) graphs[i] = gpt("ref", &all[i], 0, GT_F32);
   w_check_hashes(graphs, GRAPHS);

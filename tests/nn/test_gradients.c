@@ -99,7 +99,7 @@ static void check_op(bench *b, size_t n, gt_extent input) {
   }
   void *all[] = {b->x,     params,  b->y,   b->dx,  b->dy, b->grads,
                  b->index, b->work, b->x64, b->w64, b->y64};
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++) gt_free(all[i]);
+  for (size_t i = 0; i < COUNT(all); i++) gt_free(all[i]);
   gt_graph_close(b->graph);
 }
 

@@ -107,7 +107,7 @@ static void what_is_refused(void) {
              {{1, 1, 1, 10, 0}, "images of 1 x 1 are too small for model lenet5"},
              {{28, 28, 1, 1, 0}, "samples are 28 x 28 x 1 with 1 classes"},
              {{28, 28, 0, 10, 0}, "samples are 28 x 28 x 0 with 10 classes"}};
-  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+  for (size_t i = 0; i < COUNT(bad); i++)
     must_fail(gt_graph_create(&graph, &(gt_graph_spec){.model = "lenet5",
                                                        .shape = bad[i].shape,
                                                        .batch_max = 1,
@@ -116,7 +116,7 @@ static void what_is_refused(void) {
   gt_graph_close(lenet(&(gt_sample_shape){12, 12, 1, 2, 0}, 1, "ref"));
   gt_graph_close(NULL);
   assert_non_null(gt_model_find("lenet5"));
-  assert_non_null(strstr(gt_model_find("lenet5")->source, "sqrt(5)"));
+  must_contain(gt_model_find("lenet5")->source, "sqrt(5)");
   for (const char *const *name = gt_model_names; *name; name++)
     assert_string_equal(gt_model_find(*name)->name, *name);
 }

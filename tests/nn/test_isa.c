@@ -91,7 +91,7 @@ static void compute(numbers *n) {
       {.kind = GT_OPTIMIZER_SGD, .schedule = {.lr = 0.05}, .clip = 2},
   };
   vectors(n);
-  for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) optimizer(n, &specs[i]);
+  for (size_t i = 0; i < COUNT(specs); i++) optimizer(n, &specs[i]);
 }
 
 /* Checks the hash of what `add_all` adds to the digest, with every instruction set. */

@@ -132,7 +132,7 @@ static void padding_alone(void) {
 static void its_vector_stays_zero(void) {
   enum { N = 8, T = 6, V = 20, E = 5 };
   static const gt_optimizer kinds[] = {GT_OPTIMIZER_SGD, GT_OPTIMIZER_ADAM, GT_OPTIMIZER_ADAMW};
-  for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+  for (size_t k = 0; k < COUNT(kinds); k++) {
     gt_optim_spec spec = w_adam;
     spec.kind = kinds[k];
     spec.momentum = 0.9;
@@ -171,7 +171,7 @@ static void names_and_values(void) {
                                    {"lstm.bias_hh_l0", 512, 0},
                                    {"fc.weight", 2, 128},
                                    {"fc.bias", 2, 0}};
-  enum { TENSORS = sizeof right / sizeof *right };
+  enum { TENSORS = COUNT(right) };
   gt_graph *graph = lstm("auto", 20002, 200, 2, 0, 0, 0);
   const gt_arrays *arrays = gt_graph_arrays(graph);
   gt_graph_init(graph, 3);
@@ -185,7 +185,7 @@ static void names_and_values(void) {
   assert_true(fabs(squares / (20001 * 128) - 1.0) < 0.01);
   assert_int_equal(gt_graph_outputs(graph), 2);
   assert_int_equal(gt_graph_flops(graph), 6 * (200 * 512 * 256 + 256));
-  assert_non_null(strstr(gt_graph_kernels(graph), "lstm=blas"));
+  must_contain(gt_graph_kernels(graph), "lstm=blas");
   gt_graph_close(graph);
 }
 
@@ -193,7 +193,7 @@ static void hashes(void) {
   gt_graph *graphs[] = {lstm("ref", 20, 5, 2, 0, 6, 7), lstm("ref", 21, 5, 2, 0, 6, 7),
                         lstm("ref", 20, 6, 2, 0, 6, 7), lstm("ref", 20, 5, 3, 0, 6, 7),
                         lstm("ref", 20, 5, 2, 0, 5, 7), lstm("ref", 20, 5, 2, 0, 6, 8)};
-  w_check_hashes(graphs, sizeof graphs / sizeof *graphs);
+  w_check_hashes(graphs, COUNT(graphs));
 }
 
 static void refusals(void) {

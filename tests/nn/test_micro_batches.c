@@ -75,7 +75,7 @@ static void check_sums(const w_bench *b, const char *table, size_t m) {
 }
 
 static void sums_of_fused_steps(void) {
-  for (size_t t = 0; t < sizeof w_pass_tables / sizeof *w_pass_tables; t++)
+  for (size_t t = 0; t < COUNT(w_pass_tables); t++)
     for (size_t b = 0; b < W_BENCHES; b++) {
       if (!gt_kernels_find(w_pass_tables[t]) || (w_benches[b].large && t != 1)) continue;
       if (all_cases()) check_sums(&w_benches[b], w_pass_tables[t], 1);

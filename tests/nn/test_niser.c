@@ -369,7 +369,7 @@ static void names_and_values(void) {
                                    {"linear_three.weight", 1, 100},
                                    {"linear_transform.weight", 100, 200},
                                    {"linear_transform.bias", 100, 0}};
-  enum { TENSORS = sizeof right / sizeof *right };
+  enum { TENSORS = COUNT(right) };
   gt_graph *graph = niser("auto", 43097, 20, 0, 0, 0);
   const gt_arrays *arrays = gt_graph_arrays(graph);
   gt_graph_init(graph, 3);
@@ -384,7 +384,7 @@ static void names_and_values(void) {
 static void hashes(void) {
   gt_graph *graphs[] = {niser("ref", 20, 5, 0, 6, 0), niser("ref", 21, 5, 0, 6, 0),
                         niser("ref", 20, 6, 0, 6, 0), niser("ref", 20, 5, 0, 7, 0)};
-  w_check_hashes(graphs, sizeof graphs / sizeof *graphs);
+  w_check_hashes(graphs, COUNT(graphs));
 }
 
 static void refusals(void) {

@@ -59,7 +59,7 @@ static const gt_optim_spec specs[] = {
      .epsilon = 1e-8,
      .weight_decay = 0.3},
 };
-enum { NSPECS = sizeof specs / sizeof *specs };
+enum { NSPECS = COUNT(specs) };
 
 static void start(float *w) {
   for (size_t i = 0; i < N; i++) w[i] = 0.5f + (float)i / (float)N;

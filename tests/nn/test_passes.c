@@ -352,7 +352,7 @@ static void check_laws(const w_bench *b, const char *table, gt_precision precisi
 }
 
 static void same_bits_in_any_order(void) {
-  for (size_t t = 0; t < sizeof w_pass_tables / sizeof *w_pass_tables; t++)
+  for (size_t t = 0; t < COUNT(w_pass_tables); t++)
     for (size_t b = 0; b < W_BENCHES; b++)
       for (size_t again = 0; again < cases(3, 1); again++) {
         if (!gt_kernels_find(w_pass_tables[t]) || (w_benches[b].large && (again > 0 || t != 1)))

@@ -44,7 +44,7 @@ static void numbers_and_names(void) {
   assert_int_equal(gt_graph_flops(graph), 2 * (3 * 555422720UL - 32 * 32 * 27 * 64));
   static const char *const some[] = {"conv1.weight", "bn1.bias", "layer2.0.downsample.0.weight",
                                      "layer4.1.bn2.weight", "fc.bias"};
-  for (size_t s = 0; s < sizeof some / sizeof *some; s++) {
+  for (size_t s = 0; s < COUNT(some); s++) {
     size_t found = 0;
     for (size_t i = 0; i < arrays->nviews; i++)
       found += strcmp(arrays->views[i].name, some[s]) == 0;
@@ -238,7 +238,7 @@ static void near_float32(gt_graph *half) {
   gt_graph *full = resnet(&larger, 8, "auto", GT_F32);
   const gt_arrays *a = gt_graph_arrays(full), *b = gt_graph_arrays(half);
   gt_metrics ma, mb;
-  assert_non_null(strstr(gt_graph_kernels(half), "bf16"));
+  must_contain(gt_graph_kernels(half), "bf16");
   gt_graph_step(full, x, labels, 8, true, &ma);
   gt_graph_step(half, x, labels, 8, true, &mb);
   assert_true(fabs(ma.loss_sum - mb.loss_sum) <= 0.02 * ma.loss_sum);
@@ -349,7 +349,7 @@ static void learns_without_allocating(void) {
 
 int main(void) {
   rng = gt_rng_make(31, GT_RNG_TEST, 0, 0);
-  for (size_t i = 0; i < sizeof x / sizeof *x; i++) x[i] = (float)gt_rng_normal(&rng);
+  for (size_t i = 0; i < COUNT(x); i++) x[i] = (float)gt_rng_normal(&rng);
   for (size_t i = 0; i < 8; i++) labels[i] = (int32_t)(i % CLASSES);
   return RUN_TESTS(NULL, NULL, numbers_and_names, a_single_value_is_refused,
                    kernels_are_named_for_the_batch, gradients, bf16_against_float32,

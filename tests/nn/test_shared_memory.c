@@ -145,8 +145,8 @@ static void compare(const bench *b, const char *table) {
 }
 
 static void same_bits_as_apart(void) {
-  for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
-    for (size_t i = 0; i < sizeof benches / sizeof *benches; i++)
+  for (size_t t = 0; t < COUNT(tables); t++)
+    for (size_t i = 0; i < COUNT(benches); i++)
       if (gt_kernels_find(tables[t])) compare(&benches[i], tables[t]);
 }
 

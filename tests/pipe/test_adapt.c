@@ -246,8 +246,8 @@ static double step_of_wave(world *w, const wave *v, double t_s) {
 static void waves_cost_little(void) {
   static const int halves[] = {1, 4, 13, 20, 40, 60};
   static const double rates[][2] = {{100e6, 12.5e6}, {12.5e6, 100e6}, {30e6, 200e6}};
-  for (size_t r = all_cases() ? 0 : 1; r < sizeof rates / sizeof *rates; r++)
-    for (size_t h = 0; h < sizeof halves / sizeof *halves; h++) {
+  for (size_t r = all_cases() ? 0 : 1; r < COUNT(rates); r++)
+    for (size_t h = 0; h < COUNT(halves); h++) {
       if (h != 1 + 2 * r && !all_cases()) continue;
       const int steps = 240;
       const wave v = wave_of(r == 0 ? 16 : 8, rates[r], halves[h]);
@@ -343,7 +343,7 @@ static void waves_of_numbers_cost_little(void) {
   if (!all_cases()) skip(); /* the_number_follows has one such change */
   static const int halves[] = {3, 13, 30, 60};
   const double rates[2] = {200e6, 25e6};
-  for (size_t h = 0; h < sizeof halves / sizeof *halves; h++) {
+  for (size_t h = 0; h < COUNT(halves); h++) {
     const int steps = 240;
     world w;
     size_t micro_batches;
@@ -561,7 +561,7 @@ static void damaged_state_is_refused(void) {
   for (int i = 0; i < 200; i++) step(&w, 100e6, 0);
   while (w.switches == 0) step(&w, 12.5e6, 0);
   static const char *const items[] = {"found", "why", "counts"};
-  for (size_t i = 0; i < sizeof items / sizeof *items; i++) {
+  for (size_t i = 0; i < COUNT(items); i++) {
     bool used;
     gt_state state = saved(&w);
     const gt_state_item *item = gt_state_find(&state, "adapt/", items[i]);

@@ -4,7 +4,7 @@
 
 static void says(gt_status status, const char *text) {
   assert_int_equal(status, GT_ERR_JOB);
-  if (!strstr(gt_error_text(), text)) fail_msg("\"%s\" does not say \"%s\"", gt_error_text(), text);
+  must_contain(gt_error_text(), text);
 }
 
 /* Two stages, two micro-batches. */

@@ -54,12 +54,12 @@ static void svg_has_a_box_for_each_pass(void) {
   assert_int_equal(count(svg, "<title>W "), 6);
   assert_int_equal(count(svg, "<text "), 18 + 2 + 11); /* numbers, stages, axis */
   assert_int_equal(count(svg, "</text>"), 18 + 2 + 11);
-  assert_non_null(strstr(svg, "<title>W 2, span 1, 9 s to 10 s</title>"));
+  must_contain(svg, "<title>W 2, span 1, 9 s to 10 s</title>");
   assert_ptr_equal(strstr(svg, "<svg "), svg);
   assert_string_equal(svg + strlen(svg) - 7, "</svg>\n");
   /* boxes of a row begin at the label, 64 pixels, and end as far from the other side */
-  assert_non_null(strstr(svg, "<rect x=\"64.00\" y=\"4\" width=\"56.00\" height=\"24\""));
-  assert_non_null(strstr(svg, "<rect x=\"680.00\" y=\"4\" width=\"56.00\" height=\"24\""));
+  must_contain(svg, "<rect x=\"64.00\" y=\"4\" width=\"56.00\" height=\"24\"");
+  must_contain(svg, "<rect x=\"680.00\" y=\"4\" width=\"56.00\" height=\"24\"");
   gt_free(svg);
 }
 

@@ -119,7 +119,7 @@ static void a_table_over_latencies(void) {
   static const double rows[][4] = {
       {0, 57, 57, 51}, {1, 59, 73, 52}, {2, 61, 89, 53}, {4, 65, 121, 55}, {8, 73, 185, 59}};
   const gt_pipe_search plain = {.variants = 1};
-  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+  for (size_t i = 0; i < COUNT(rows); i++) {
     const double c = rows[i][0];
     assert_int_equal(makespan(c, GT_PIPE_GPIPE, NULL, 0, 0.5), gt_from_seconds(rows[i][1]));
     assert_int_equal(makespan(c, GT_PIPE_1F1B, NULL, 0, 0.5), gt_from_seconds(rows[i][2]));

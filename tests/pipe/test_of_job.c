@@ -4,8 +4,6 @@
 #include "jobs.h"
 #include "tests.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 /* 4 blocks of width D, T positions, V ids; multiply-adds of a sample:
    a block: linear 12 T D D, attention T (T + 1) D, whose gradient is one pass of twice as many;
    the head: T D V. */

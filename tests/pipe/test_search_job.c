@@ -54,7 +54,7 @@ static void check_found(const gt_pipe_job_search *s, const gt_pipe_found *f) {
   for (size_t k = 0; k < f->stages * f->chunks; k++)
     assert_int_equal(pipe->spans[k].end, s->spans[f->ends[k] - 1].end);
   static const gt_pipe_kind kinds[] = {GT_PIPE_GPIPE, GT_PIPE_1F1B, GT_PIPE_ZB_H1, GT_PIPE_ZB_V};
-  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+  for (size_t i = 0; i < COUNT(kinds); i++) {
     gt_pipe_schedule *schedule = NULL;
     gt_pipe_result result;
     gt_pipe_search_problem problem = s->problem;
@@ -122,7 +122,7 @@ static void within_memory(void) {
       least = kib;
       gt_pipe_search_close(&r);
     } else
-      assert_non_null(strstr(gt_error_text(), "no pipeline fits into the memory"));
+      must_contain(gt_error_text(), "no pipeline fits into the memory");
     gt_pipe_job_search_close(s);
     gt_job_close(job);
   }

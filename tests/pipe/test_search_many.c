@@ -12,7 +12,7 @@ static void many(void) {
 
 static void a_hundred_devices(void) {
   static const size_t sites[] = {1, 2, 4, 5};
-  for (size_t i = 0; i < sizeof sites / sizeof *sites; i++) {
+  for (size_t i = 0; i < COUNT(sites); i++) {
     search_world w;
     gt_pipe_search_result r;
     ws_large(&w, sites[i], 100 / sites[i]);

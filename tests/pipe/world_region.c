@@ -515,5 +515,5 @@ void r_close(r_world *w) {
   for (size_t s = 0; s < w->spec.layout->stages; s++) gt_free(w->times[s]);
   gt_heap_close(&w->events);
   void *owned[] = {w->workers, w->packets, w->links, w->up, w->down, w->finish, w->times};
-  for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) gt_free(owned[i]);
+  for (size_t i = 0; i < COUNT(owned); i++) gt_free(owned[i]);
 }

@@ -143,7 +143,7 @@ static void test_the_time_to_ask_for(void) {
       {"plan: {start: 11 s, billing: 1 s}\nslurm: {signal_before: 60 s}\n", 240},
       {"plan: {start: 10 s, billing: 1 h}\nslurm: {signal_before: 60 s}\n", 3600}, /* is billed */
   };
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+  for (size_t i = 0; i < COUNT(all); i++) {
     plan t;
     open_plan(&t, all[i].more, one, 1);
     must(gt_planner_choose(&t.p));

@@ -148,8 +148,7 @@ static void printed(void) {
                                     "\n  not feasible: schedule zb-v ",
                                     "\neast -> west ",
                                     "the run: 14 steps, "};
-  for (size_t i = 0; i < sizeof has / sizeof *has; i++)
-    if (!strstr(out, has[i])) fail_msg("no \"%s\" in\n%s", has[i], out);
+  for (size_t i = 0; i < COUNT(has); i++) must_contain(out, has[i]);
   const char *line = strstr(out, "\nstage 0   |");
   assert_int_equal(strcspn(line + 1, "\n"), 72);
   free(out);

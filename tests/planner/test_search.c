@@ -81,7 +81,7 @@ static void test_what_is_wanted_least(void) {
              {"plan: {budget: 1}\n", true},
              {"plan: {deadline: 1 h, budget: 1}\n", false},
              {"plan: {start: 1 s}\n", false}};
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+  for (size_t i = 0; i < COUNT(all); i++) {
     gt_planner p = {.job = small_job(all[i].plan)};
     assert_int_equal(gt_planner_by_time(&p), all[i].by_time);
     gt_job_close(p.job);

@@ -183,7 +183,7 @@ static void test_what_no_set_can(void) {
   const gt_planner_candidate *c = &p->candidates[0];
   assert_false(c->fits);
   assert_true(c->exact);
-  assert_non_null(strstr(c->why, "plan.deadline is 60 s"));
+  must_contain(c->why, "plan.deadline is 60 s");
   gt_planner_close(p);
 }
 

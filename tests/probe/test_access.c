@@ -384,7 +384,7 @@ static double off_by(const wan *w, const wan *said, bool equal) {
 
 static void assert_near_enough(bool both_ways, bool equal, double most) {
   double off[300];
-  const size_t n = cases(sizeof off / sizeof *off, 100);
+  const size_t n = cases(COUNT(off), 100);
   gt_rng rng = gt_rng_make(3, GT_RNG_COMPUTE, both_ways, 0);
   for (size_t k = 0; k < n; k++) {
     wan w = random_wan(&rng, both_ways), said = probed(&w, 0.03, &rng);

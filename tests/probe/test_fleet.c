@@ -256,7 +256,7 @@ static void test_operations(void) {
     assert_true(fabs(f->operations[k].input_s - 2) < 1e-5);
     assert_true(fabs(f->operations[k].weight_s - (3 * 2 + 16) / 2.0) < 1e-5);
   }
-  assert_non_null(strstr(w_print(p, gt_probe_report_fleet), "  operations: "));
+  must_contain(w_print(p, gt_probe_report_fleet), "  operations: ");
   gt_job_fleet_close(f);
   gt_graph_close(p->run.graph);
   w_close(p);
@@ -278,7 +278,7 @@ static void test_report(void) {
   must(gt_probe_profile(p, path));
   assert_int_equal(gt_job_fleet_load(&fleet, path), GT_ERR_JOB);
   measure(p);
-  assert_non_null(strstr(w_print(p, gt_probe_report), "fleet, reference tasks"));
+  must_contain(w_print(p, gt_probe_report), "fleet, reference tasks");
   assert_in_range(widest(w_print(p, gt_probe_report)), 40, GT_LINE_WIDTH);
   assert_int_equal(w_lines(w_print(p, gt_probe_report_fleet)), 4 + 5);
   w_close(p);

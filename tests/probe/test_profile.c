@@ -82,7 +82,7 @@ static void test_pace_of_a_region(void) {
                                           {1000, 972, 972, 972},
                                           {1000, 980, 700, 655.44},
                                           {50, 400, 390, 410}};
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+  for (size_t i = 0; i < COUNT(cases); i++) {
     double sum = 0, least = INFINITY;
     for (int w = 0; w < WORKERS; w++) {
       sum += cases[i][w];

@@ -10,7 +10,7 @@ static void check_reasons(const gt_probe_state *p, size_t needed, const char *se
   const char *found = w_reasons(p, &n);
   assert_int_equal(n, needed);
   assert_int_equal(w_lines(found), needed);
-  if (!strstr(found, sentence)) fail_msg("\"%s\" lacks: %s", found, sentence);
+  must_contain(found, sentence);
 }
 
 static void check_warnings(const gt_probe_state *p, size_t needed, const char *sentence) {

@@ -286,10 +286,7 @@ static void test_no_allocation_in_the_step_loop(void) {
 static void refused(world *w, size_t from, size_t to, const gt_frame_header *head,
                     const char *words) {
   static const float body[W_MODEL] = {1, 1, 1};
-  gt_status status = gt_ps_message(w->regions[to].ps, from, head, body, w->now);
-  if (status != GT_ERR_FAULT) fail_msg("\"%s\": status %d", words, (int)status);
-  if (!strstr(gt_error_text(), words))
-    fail_msg("\"%s\" does not say \"%s\"", gt_error_text(), words);
+  must_fail(gt_ps_message(w->regions[to].ps, from, head, body, w->now), GT_ERR_FAULT, words);
 }
 
 static gt_frame_header of_worker(void) {

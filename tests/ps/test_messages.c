@@ -27,12 +27,7 @@ static void refused(world *w, const gt_frame_header *head, const char *words) {
   w_region *r = &w->regions[1];
   memcpy(params, r->params, sizeof params);
   gt_ps_view before = w_view(w, 1);
-  gt_status status = gt_ps_message(r->ps, 0, head, body, w->now);
-  if (status != GT_ERR_FAULT)
-    fail_msg("kind %u, \"%s\": status %d; expected %d", head->kind, words, (int)status,
-             (int)GT_ERR_FAULT);
-  if (!strstr(gt_error_text(), words))
-    fail_msg("\"%s\" does not say \"%s\"", gt_error_text(), words);
+  must_fail(gt_ps_message(r->ps, 0, head, body, w->now), GT_ERR_FAULT, words);
   gt_ps_view after = w_view(w, 1);
   assert_memory_equal(params, r->params, sizeof params);
   assert_true(after.round == before.round && after.phase == before.phase &&
@@ -146,7 +141,7 @@ static void test_routes_of_sums(void) {
   static const double weights[] = {0, -1, 3, NAN, INFINITY};
   gt_frame_header h = head;
   refused_parts(w, &head);
-  for (size_t i = 0; i < sizeof weights / sizeof *weights; i++) {
+  for (size_t i = 0; i < COUNT(weights); i++) {
     h.route.weight = weights[i];
     refused(w, &h, "weight");
   }
@@ -258,7 +253,7 @@ static void test_control(void) {
       {{.kind = GT_MSG_JOINED, .detail = UINT64_MAX}, "-1"},
       {{.kind = GT_MSG_JOINED, .detail = 200}, "message 200"},
   };
-  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) refused(w, &bad[i].head, bad[i].words);
+  for (size_t i = 0; i < COUNT(bad); i++) refused(w, &bad[i].head, bad[i].words);
   w_close(w);
 }
 

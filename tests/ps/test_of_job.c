@@ -156,7 +156,7 @@ static void test_scoring_regions(void) {
                {"strategy: ssgd", {"", "b", "b"}, {false, true, false}},
                {"strategy: ama", {"", "", ""}, {false, false, false}},
                {"strategy: none", {"", "b", "c"}, {false, true, false}}};
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+  for (size_t i = 0; i < COUNT(cases); i++) {
     gt_job *job = job_of(cases[i].sync);
     gt_dataset_info infos[REGIONS] = {0};
     gt_ps_tests tests[REGIONS];

@@ -340,7 +340,7 @@ static void test_squares_refused(void) {
       {{.kind = GT_MSG_STRATEGY, .value = next + 1, .message_bytes = 8 * tensors}, squares},
       {{.kind = GT_MSG_STRATEGY, .value = UINT64_MAX, .message_bytes = 8 * tensors}, squares},
   };
-  refuse(w, bad, sizeof bad / sizeof *bad);
+  refuse(w, bad, COUNT(bad));
   close_two(w);
 }
 
@@ -363,7 +363,7 @@ static void test_refused(void) {
       {{.kind = GT_MSG_DONE, .value = steps + 1}, made},
       {{.kind = GT_MSG_DONE, .value = steps - 1}, made},
   };
-  refuse(w, bad, sizeof bad / sizeof *bad);
+  refuse(w, bad, COUNT(bad));
   /* a later round in a header opens none: ROUND does, and has its step */
   const gt_frame_header later = {.kind = GT_MSG_PING, .round = 1};
   must(gt_ps_message(w->regions[1].ps, 0, &later, NULL, w->now));
@@ -388,8 +388,8 @@ static void test_groups(void) {
                      member ? GT_OK : GT_ERR_FAULT);
     if (replica) continue;
     assert_int_equal(gt_ps_message(w->regions[0].ps, from, &data, body, w->now), GT_ERR_FAULT);
-    assert_non_null(strstr(
-        gt_error_text(), "expected one from a region that holds the same stages in another copy"));
+    must_contain(gt_error_text(),
+                 "expected one from a region that holds the same stages in another copy");
   }
   w_close(w);
 }

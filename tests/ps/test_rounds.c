@@ -297,7 +297,7 @@ static void test_a_round_opens_with_the_last_step_of_its_interval(void) {
     gt_ps_interval every;
     int64_t steps;
   } intervals[] = {{{.steps = 4}, 4}, {{.samples = 20}, 4}, {{.epochs = 0.5}, 6}};
-  for (size_t k = 0; k < sizeof intervals / sizeof intervals[0]; k++) {
+  for (size_t k = 0; k < COUNT(intervals); k++) {
     w_spec spec = w_random("none", k % 2, 1, 4100);
     spec.until.epochs = 2;
     spec.samples[0] = 60;

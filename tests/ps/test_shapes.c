@@ -170,7 +170,7 @@ static void every_number_in_turn(void) {
   static const size_t numbers[] = {4, 8, 8, 1, 2, 8, 4, 1};
   world w;
   open_world(&w);
-  for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
+  for (size_t k = 0; k < COUNT(numbers); k++) {
     const size_t m = numbers[k], n = 8 / m;
     for (size_t r = 0; r < REGIONS; r++) change(&w, r, m);
     if (k % 3 == 1) {
@@ -191,7 +191,7 @@ static void one_region_is_ahead(void) {
   world w;
   size_t changes = 0;
   open_world(&w);
-  for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
+  for (size_t k = 0; k < COUNT(numbers); k++) {
     const size_t m = numbers[k];
     w.regions[1].early = 0;
     change(&w, 0, m);

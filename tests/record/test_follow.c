@@ -31,7 +31,7 @@ static int remove_folder(void **unused) {
   (void)unused;
   static const char *const names[] = {"east.jsonl",   "west.jsonl",    "new.jsonl",
                                       "summary.json", ".hidden.jsonl", "x.jsonl"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) unlink(at(names[i]));
+  for (size_t i = 0; i < COUNT(names); i++) unlink(at(names[i]));
   return rmdir(folder);
 }
 
@@ -314,8 +314,8 @@ static void test_regions(void **unused) {
          "local  40%");
   char line[512];
   gt_region_text(v, line, sizeof line, 0, true);
-  assert_non_null(strstr(line, "[\033[32m###############\033[0m....."));
-  assert_non_null(strstr(line, "WAN \033[33m 40%\033[0m,"));
+  must_contain(line, "[\033[32m###############\033[0m.....");
+  must_contain(line, "WAN \033[33m 40%\033[0m,");
   put("west.jsonl", "a", "{\"t\":21.0,\"event\":\"done\",\"step\":400,\"samples\":25600}\n");
   gt_follow_poll(f);
   assert_true(v->done == 1 && v->trained);
@@ -405,9 +405,9 @@ static void test_board_of_many(void **unused) {
   for (const char *c = text; *c; c++) rows += *c == '\n';
   assert_int_equal(rows, 23);
   assert_null(strstr(text, "run10"));
-  assert_non_null(strstr(text, "run24"));
+  must_contain(text, "run24");
   assert_null(strstr(text, "run25"));
-  assert_non_null(strstr(text, "and 18 more runs; 4 of 40 have ended"));
+  must_contain(text, "and 18 more runs; 4 of 40 have ended");
   gt_board_close(board);
   gt_free(all);
   fclose(to);

@@ -23,7 +23,7 @@ static void watch(double step_s, double later_s, double *least, double *most) {
 
 static void one_region(void) {
   static const double steps[] = {0.01, 0.3, 0.9, 1.7, 2.5, 10, 60};
-  for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+  for (size_t i = 0; i < COUNT(steps); i++) {
     double least, most, right = 64 / steps[i];
     watch(steps[i], 0, &least, &most);
     if (!(least > 0.8 * right && most < 1.25 * right))
@@ -33,7 +33,7 @@ static void one_region(void) {
 
 static void two_regions(void) {
   static const double later[] = {0.5, 1.5, 3, 5, 8, 9.5};
-  for (size_t i = 0; i < sizeof later / sizeof *later; i++) {
+  for (size_t i = 0; i < COUNT(later); i++) {
     double least, most, right = 2 * 64 / 10.0;
     watch(10, later[i], &least, &most);
     if (!(least > 0.7 * right && most < 1.35 * right))

@@ -20,7 +20,7 @@ static char *printed(const gt_summary *s) {
 
 static void shows(const gt_summary *s, const char *part) {
   char *text = printed(s);
-  if (!strstr(text, part)) fail_msg("%s\nlacks\n%s", text, part);
+  must_contain(text, part);
   free(text);
 }
 
@@ -351,7 +351,7 @@ static void test_many_links(void) {
       "r00 -> r03  1.00         3    100      50.0     10.0\n"
       "\n"
       "wall time ";
-  assert_non_null(strstr(text, want));
+  must_contain(text, want);
   assert_in_range(lines, 1, 75);
   free(text);
 }
@@ -523,7 +523,7 @@ static void test_terminal_decision(void) {
       {true, "mpirunner", "/tmp/log", true},
       {true, "", "", true},
   };
-  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+  for (size_t i = 0; i < COUNT(cases); i++)
     if (gt_terminal_decide(cases[i].is_tty, cases[i].parent, cases[i].target) != cases[i].want)
       fail_msg("case %zu: %s with its stream at %s", i, cases[i].parent, cases[i].target);
 }

@@ -39,8 +39,8 @@ static void courses(void) {
       strstr(text, "in the last 20 % of the training: guessing among 10 classes gives 2.303"));
   assert_false(collapsed(2000, guesses, 100, text));
   assert_true(collapsed(2000, diverges, 100, text));
-  assert_non_null(strstr(text, "loss 3.79"));
-  assert_non_null(strstr(text, "above 3 times its minimum, 0.22"));
+  must_contain(text, "loss 3.79");
+  must_contain(text, "above 3 times its minimum, 0.22");
   assert_false(collapsed(2000, recovers, 10, text));
   assert_false(collapsed(2000, breaks, 10, text));
 }

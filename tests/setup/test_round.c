@@ -40,7 +40,7 @@ static void test_doubtful(void **unused) {
   (void)unused;
   write_numbers(2, true);
   assert_int_equal(gt_setup_read_round(&run, 2), GT_ROUND_DOUBTFUL);
-  assert_non_null(strstr(run.kept.why, "ckpt/2/a.h5: its model gave only non-finite gradients"));
+  must_contain(run.kept.why, "ckpt/2/a.h5: its model gave only non-finite gradients");
 }
 
 /* Non-finite is worse than doubtful, and takes precedence in the message. */
@@ -50,7 +50,7 @@ static void test_not_finite(void **unused) {
   write_numbers(3, true);
   numbers[2] = 3;
   assert_int_equal(gt_setup_read_round(&run, 3), GT_ROUND_NOT_FINITE);
-  assert_non_null(strstr(run.kept.why, "ckpt/3/a.h5: model/params has non-finite values"));
+  must_contain(run.kept.why, "ckpt/3/a.h5: model/params has non-finite values");
 }
 
 static void test_damaged(void **unused) {

@@ -253,7 +253,7 @@ static void test_sound(void) {
              {GT_TOPOLOGY_TREE, {1, 2, 0, 3}, false}, {GT_TOPOLOGY_TREE, {1, 1, 1, 4}, false},
              {GT_TOPOLOGY_RING, {1, 2, 3, 0}, true},  {GT_TOPOLOGY_RING, {1, 0, 3, 2}, false},
              {GT_TOPOLOGY_RING, {1, 2, 1, 0}, false}, {GT_TOPOLOGY_MESH, {0, 0, 0, 0}, false}};
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+  for (size_t i = 0; i < COUNT(all); i++) {
     const gt_routes routes = {all[i].topology, (size_t *)all[i].next};
     if (gt_routes_sound(&routes, 4) != all[i].sound) fail_msg("case %zu", i);
   }

@@ -287,7 +287,7 @@ static void test_random_jobs(void) {
 /* 20 days.  An outage of 30 minutes costs at most 30 minutes and a few rounds, at any time. */
 static void test_one_outage(void) {
   static const double from_s[] = {1000, 20000, 100000, 870000, 1500000};
-  for (size_t i = 0; i < 1 + sizeof from_s / sizeof *from_s; i++) {
+  for (size_t i = 0; i < 1 + COUNT(from_s); i++) {
     plot p = {.samples = {20000, 20000}, .parameters = 61706};
     fixture f;
     gt_sim_forecast x;

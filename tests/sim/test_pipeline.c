@@ -22,7 +22,7 @@ static const struct {
 } kinds[] = {{"gpipe", plain, plain_far, 3},  {"1f1b", plain, plain_far, 3},
              {"zb-h1", plain, plain_far, 3},  {"zb-h2", plain, plain_far, 3},
              {"zb-v", folded, folded_far, 2}, {"auto", plain, plain_far, 3}};
-#define KINDS (sizeof kinds / sizeof *kinds)
+#define KINDS COUNT(kinds)
 
 typedef struct {
   gt_job *job;

@@ -120,7 +120,7 @@ static void decide_alike(size_t first, size_t end, size_t n) {
     for (size_t i = 0; i < n; i++) {
       assert_int_equal(decisions[r][i].step, decisions[first][i].step);
       assert_string_equal(decisions[r][i].choice, decisions[first][i].choice);
-      if (r != first) assert_non_null(strstr(decisions[r][i].why, " has decided so"));
+      if (r != first) must_contain(decisions[r][i].why, " has decided so");
     }
   }
 }
@@ -133,7 +133,7 @@ static void all_decide_alike(size_t n) {
 static void slower_than_planned(void) {
   const double kept = run(20, 2.5, keeps), followed = run(20, 2.5, follows);
   all_decide_alike(1);
-  assert_non_null(strstr(decisions[0][0].why, "planned were 20.0 Mbit/s and 15.0 ms"));
+  must_contain(decisions[0][0].why, "planned were 20.0 Mbit/s and 15.0 ms");
   if (followed > 0.99 * kept) fail_msg("%.6f s, with the plan %.6f s", followed, kept);
   assert_true(!all_cases() || run(20, 2.5, follows) == followed);
 }
@@ -160,7 +160,7 @@ static void one_of_two_replicas(const char *adapt, const char *strategy, int mic
   decide_alike(0, 2, strcmp(adapt, "true") == 0 ? 0 : 1);
   assert_in_range(ndecisions[2], 1, 2);
   decide_alike(2, 4, ndecisions[2]);
-  assert_non_null(strstr(decisions[2][0].why, "planned were 20.0 Mbit/s and 15.0 ms"));
+  must_contain(decisions[2][0].why, "planned were 20.0 Mbit/s and 15.0 ms");
   if (follows_s > 0.99 * keeps_s) fail_msg("%.6f s, with the plan %.6f s", follows_s, keeps_s);
   assert_true(!all_cases() || run(20, 2.5, with) == follows_s);
 }

@@ -61,7 +61,7 @@ static void test_what_is_sent(void) {
                {"asgd-ga", 8, 20, 3, PARAMETERS},
                {"sma", 8, 24, 3, PARAMETERS + BUFFERS},
                {"sma", 8, 25, 4, PARAMETERS + BUFFERS}};
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+  for (size_t i = 0; i < COUNT(cases); i++) {
     fixture f = open_fixture(cases[i].strategy, cases[i].period, cases[i].steps, "");
     gt_sim *sim = NULL;
     gt_sim_totals t;
@@ -161,7 +161,7 @@ static void test_resumed(void) {
                 ", links: [{between: [a, b], latency: 1 ms}, {between: [a, c], latency: 1 ms}, "
                 "{between: [b, c], latency: 1 ms}]",
                 0.240}};
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+  for (size_t i = 0; i < COUNT(cases); i++) {
     fixture f = open_fixture(cases[i].strategy, 8, 24, cases[i].links);
     gt_sim *sim = NULL;
     gt_region_result r;
@@ -180,7 +180,7 @@ static void test_resumed(void) {
    that vary by 10 %; its traffic within one message per link. */
 static void test_forecasts(void) {
   static const char *const strategies[] = {"none", "ssgd", "asgd", "asgd-ga", "ama", "sma"};
-  for (size_t i = 0; i < sizeof strategies / sizeof *strategies; i++) {
+  for (size_t i = 0; i < COUNT(strategies); i++) {
     fixture f = open_fixture(strategies[i], 8, 8000, "");
     f.job->compute_variation = 0.1;
     gt_sim_forecast whole, part;
@@ -227,7 +227,7 @@ static void test_who_scores_the_mean(void) {
                                          {{100, true, 0}, {0, false, 0}, {0, false, 0}}};
   const double model = (double)gt_wire_bytes((PARAMETERS + BUFFERS) * sizeof(float)),
                score = (double)gt_wire_bytes(sizeof(gt_ps_score));
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+  for (size_t i = 0; i < COUNT(cases); i++) {
     fixture f = open_fixture("asgd-ga", 8, 24, "");
     gt_sim *sim = NULL;
     gt_sim_forecast plain, x;

@@ -34,7 +34,7 @@ static const w_spec specs[] = {
      .seed = 24},
     {.nregions = 1, .steps = {7}, .options.period = 2, .lag = {2 * W_MS}, .seed = 25},
 };
-#define SPECS (sizeof specs / sizeof specs[0])
+#define SPECS (COUNT(specs))
 
 static int64_t duplicates;
 

@@ -20,7 +20,7 @@ static void test_sizes(void) {
                                      {5, 0, 0, 0, 0}, {0, 0, 0, 0, 0},   {1, 11, 10, 9, 8}};
   for (size_t k = 0; k < 2; k++)
     for (size_t r = 0; r < 4; r++)
-      for (size_t s = 0; s < sizeof steps / sizeof steps[0]; s++)
+      for (size_t s = 0; s < COUNT(steps); s++)
         for (int64_t period = 1; period <= 5; period++) {
           w_spec spec = w_random_steps(names[k], 100 * s + (uint64_t)period);
           spec.nregions = regions[r];

@@ -45,7 +45,7 @@ static void rounds_to_nearest(void) {
       0x7f80ffffU, 0xff808000U, 0x7fffffffU, 0x00000001U, 0x80000001U, 0x00007fffU, 0x00008000U,
       0x00008001U, 0x00018000U, 0x007fffffU, 0x00800000U, 0x3f808000U, 0x3f818000U, 0x3f808001U,
       0x3f817fffU, 0x7f7fffffU, 0xff7fffffU, 0x7f7f7fffU, 0x7f7f8000U};
-  enum { SPECIAL = sizeof special / sizeof *special, N = 1 << 18 };
+  enum { SPECIAL = COUNT(special), N = 1 << 18 };
   float *x = numbers(N);
   values y = values_of(GT_BF16, N);
   for (size_t i = 0; i < N; i++) {

@@ -284,7 +284,7 @@ static void mistakes(void) {
       {"+forward=blas input=dnn-turned weight=blas",
        "f, line 2: input=dnn-turned is not available for this layer"},
   };
-  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+  for (size_t i = 0; i < COUNT(texts); i++) {
     char text[512];
     gt_choices choices = {.machine = "m"};
     bool found;

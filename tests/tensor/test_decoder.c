@@ -116,7 +116,7 @@ static void attention_case(const gt_kernels *kernels, const gt_attention_shape *
 
 static void attention(void) {
   static const size_t lengths[] = {1, 2, 63, 64, 65, 127, 128, 129, 200};
-  enum { NLENGTHS = sizeof lengths / sizeof *lengths };
+  enum { NLENGTHS = COUNT(lengths) };
   for (size_t k = 0; k < NFAST; k++)
     for (size_t round = 0; round < cases(54, 27); round++) {
       gt_attention_shape s = {.T = lengths[round % NLENGTHS], .heads = between(1, 4)};

@@ -23,7 +23,7 @@ static gt_conv_shape random_shape(size_t round) {
       {10, 10, 1, 7, 3, 3, 0, 0, 1, 0},   {33, 17, 2, 15, 4, 2, 0, 0, 3, 1},
       {6, 6, 32, 9, 5, 5, 0, 0, 1, 2},    {11, 11, 31, 1, 3, 3, 0, 0, 1, 1}};
   gt_conv_shape s;
-  if (round < sizeof fixed / sizeof *fixed) {
+  if (round < COUNT(fixed)) {
     s = fixed[round];
   } else {
     s = (gt_conv_shape){.H = between(1, 18),

@@ -46,7 +46,7 @@ static void parts_have_the_bits_of_the_whole(void) {
   const float *x[MOST];
   for (size_t w = 0; w < MOST; w++) x[w] = data[w];
   gt_vec_mean(gt_vec_of(whole, N), x, samples, 7);
-  for (size_t c = 0; c + 1 < sizeof cuts / sizeof *cuts; c++) {
+  for (size_t c = 0; c + 1 < COUNT(cuts); c++) {
     for (size_t w = 0; w < MOST; w++) x[w] = data[w] + cuts[c];
     gt_vec_mean(gt_vec_of(part + cuts[c], cuts[c + 1] - cuts[c]), x, samples, 7);
   }

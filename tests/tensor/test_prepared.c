@@ -47,7 +47,7 @@ static gt_conv_shape shape_of(size_t round) {
       {.H = 7, .W = 9, .C = 64, .K = 128, .R = 3, .S = 3, .stride = 1, .pad = 1},
       {.H = 9, .W = 6, .C = 128, .K = 64, .R = 5, .S = 5, .stride = 1, .pad = 2},
       {.H = 8, .W = 8, .C = 64, .K = 64, .R = 3, .S = 3, .stride = 1, .pad = 0}};
-  if (round < sizeof fixed / sizeof *fixed) return sized(fixed[round]);
+  if (round < COUNT(fixed)) return sized(fixed[round]);
   return sized((gt_conv_shape){.H = between(1, 12),
                                .W = between(1, 12),
                                .C = between(1, 40),

@@ -56,7 +56,7 @@ static const size_t orders[][R - 1] = {{1, 2, 3}, {1, 3, 2}, {2, 1, 3},
                                        {2, 3, 1}, {3, 1, 2}, {3, 2, 1}};
 
 static void in_whatever_order_they_come(void) {
-  for (size_t o = 0; o < sizeof orders / sizeof *orders; o++)
+  for (size_t o = 0; o < COUNT(orders); o++)
     for (size_t begun = 0; begun < R; begun++) run(orders[o], begun, false, false);
 }
 
