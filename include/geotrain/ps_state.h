@@ -43,6 +43,9 @@ typedef struct {
   size_t members;
   bool entering; /* it has not entered the epoch with all its members, or lacks their state */
   bool outside;  /* it has returned, and has not been taken in yet */
+  /* A run must not resume from its state: it is entering an epoch, has not contributed since it has
+     returned, or is a minority or out. */
+  bool unfit;
   /* minority: no majority is left with this region; out: the others continue without it.  Both: it
      can only stop. */
   bool minority, out;

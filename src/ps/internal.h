@@ -412,6 +412,12 @@ static inline bool gt_ps_wants_stop(gt_ps *ps) {
   if (gt_outbox_exhausted(ps->outbox)) ps->want_stop = GT_ERR_LIMIT;
   return ps->want_stop != GT_OK;
 }
+/* True if a run must not resume from the region's state (gt_ps_view.unfit). */
+static inline bool gt_ps_is_unfit(const gt_ps *ps) {
+  const ps_epoch *e = &ps->epoch;
+  return e->changes && (e->minority || e->out || (ps->holders & PS_HOLDER_EPOCH) != 0 ||
+                        (e->number > 0 && gt_exchange_is_late(ps->exchange)));
+}
 static inline bool gt_ps_frozen(const gt_ps *ps) {
   return ps->stop_code != GT_OK || ps->phase == GT_PS_STOPPED;
 }

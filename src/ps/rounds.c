@@ -50,6 +50,10 @@ static void hold_outboxes(gt_ps *ps) {
   for (size_t p = 0; p < ps->spec.nregions; p++) gt_outbox_hold(ps->outbox, p, gt_ps_behind(ps, p));
 }
 
+void gt_ps_round_unsound(gt_ps *ps) {
+  ps->unsound = ps->round;
+}
+
 void gt_ps_round_take(gt_ps *ps, int64_t round, gt_status stop_code) {
   ps->round = round;
   gt_outbox_round(ps->outbox, round);
@@ -61,6 +65,7 @@ void gt_ps_round_take(gt_ps *ps, int64_t round, gt_status stop_code) {
   stop_with(ps, stop_code);
   ps->want_round = false;
   ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_ROUND, (double)round, (double)stop_code);
+  if (gt_ps_is_unfit(ps)) gt_ps_round_unsound(ps);
   ps->spec.host.checkpoint(ps->spec.host.ctx, round);
   tell_round(ps);
 }
@@ -148,10 +153,6 @@ void gt_ps_round_whole(gt_ps *ps) {
     ps->phase = GT_PS_STOPPED;
   else
     gt_ps_round_check(ps);
-}
-
-void gt_ps_round_unsound(gt_ps *ps) {
-  ps->unsound = ps->round;
 }
 
 void gt_ps_round_written(gt_ps *ps, int64_t round) {
