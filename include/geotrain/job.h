@@ -132,6 +132,16 @@ typedef struct {
   double from_s, for_s;
 } gt_job_outage;
 
+/* A fault of a rehearsal; times from the start of the run.  One of four kinds: a region is lost
+   (lost_s); a link is cut (cut_s); the first region that is up is lost (coordinator_s); a region, or
+   each one, is lost at random times (mtbf_s > 0). */
+typedef struct {
+  char *region, *a, *b;                 /* NULL: not given; a, b: `link` */
+  size_t id, ia, ib;                    /* of these regions; id: nregions without a region */
+  double lost_s, cut_s, coordinator_s;  /* below 0: not given */
+  double back_s, for_s, mtbf_s, mttr_s; /* 0: not given */
+} gt_job_fault;
+
 /* Strings are owned by the job.  Numbers have the units in their names. */
 typedef struct {
   char *name;
@@ -248,6 +258,8 @@ typedef struct {
     gt_job_outage *outages;
     size_t noutages;
   } wan;
+  gt_job_fault *faults;
+  size_t nfaults;
   gt_job_compute compute;   /* for regions without their own */
   double compute_variation; /* standard deviation of a step's time relative to its mean, seeded */
   /* under the real clock, a step takes at least the time that compute gives */

@@ -31,6 +31,8 @@ typedef struct gt_timeline gt_timeline;
 gt_timeline *gt_timeline_create(const gt_job *job, const gt_order *order, size_t nworkers,
                                 double update_share);
 void gt_timeline_close(gt_timeline *timeline);
+/* Call when the region has started again at this time: forgets all work. */
+void gt_timeline_restart(gt_timeline *timeline, gt_ns at);
 /* Returns the PS's clock.  The PS does one thing at a time, so its clock can be later than the
    event that it handles. */
 gt_ns gt_timeline_now(const gt_timeline *timeline);

@@ -103,7 +103,7 @@ void gt_past_close(gt_past *past);
    unknown number. */
 const char *gt_record_kind_name(unsigned kind);
 
-#define GT_RESULT_KINDS 17
+#define GT_RESULT_KINDS 19
 typedef struct {
   char kind[16]; /* from gt_record_kind_name; a link has at most one entry per kind */
   int64_t messages, payload, wire; /* bytes */
@@ -200,6 +200,23 @@ typedef struct {
   size_t nmissing;
 } gt_cost_result;
 
+/* The faults of a simulated run. */
+typedef struct {
+  /* losses of regions; ended: of these, regions that the others have excluded, or that had no
+     majority, and that have ended with 75 */
+  int64_t losses, ended;
+  /* the outcomes of losses: the others have taken the region in again; all have resumed the run;
+     lost again before that; refused by the others; not back before the end */
+  int64_t returned, resumed, again, refused, away;
+  /* cuts of links; resumes of the run; the number of the last epoch */
+  int64_t cuts, resumes, epochs;
+  /* Samples of the final model divided by those of an undisturbed run of the same duration; the
+     difference; and samples that were trained, lost, and trained again. */
+  double goodput;
+  int64_t not_trained, repeated;
+  double away_s; /* time in which regions did not run, sum over regions */
+} gt_fault_result;
+
 /* ---- a run ---- */
 
 /* Arithmetic of the workers.  If workers differ, each text occurs once: "bf16+f32". */
@@ -233,8 +250,9 @@ typedef struct {
   int64_t parameters, resumes;
   /* changes of an adapting pipeline, in words; NULL: none */
   const char *adapted;
-  const gt_plan_result *plan; /* NULL: the job had no plan */
-  const gt_cost_result *cost; /* NULL: no price is known */
+  const gt_plan_result *plan;    /* NULL: the job had no plan */
+  const gt_cost_result *cost;    /* NULL: no price is known */
+  const gt_fault_result *faults; /* NULL: the job has none */
 } gt_summary;
 
 /* Returns the `adapted` of a summary of these regions; the caller frees it.  NULL: no region has
@@ -257,6 +275,8 @@ const gt_summary *gt_summary_of(const gt_summary_file *file); /* borrowed from f
 void gt_summary_close(gt_summary_file *file);                 /* NULL is allowed */
 /* Prints the final table: regions, links, totals. */
 void gt_summary_print(FILE *to, const gt_summary *summary);
+/* Prints its lines about faults. */
+void gt_print_faults(FILE *to, const gt_fault_result *faults);
 
 /* Converts the results of a region and its links to JSON text for the lead; the caller frees it
    with gt_free. */

@@ -43,12 +43,17 @@ typedef struct {
   /* time of the whole run, until the lead ends, with evaluations and the last checkpoint */
   double virtual_s;
   double train_s; /* until every region has finished its training and all messages are applied */
-  gt_status code; /* GT_OK, or GT_ERR_LIMIT: limits.wan_bytes stopped it */
+  /* GT_OK; GT_ERR_LIMIT: limits.wan_bytes stopped it; GT_ERR_LOST, GT_STOPPED: it has ended after a
+     loss, and cannot be resumed because a region does not return (all regions; a minority) */
+  gt_status code;
   int64_t samples, steps;
   int64_t messages, bytes_sent, bytes_other; /* sums over all links, as in gt_link_result */
   int64_t events;                            /* number of simulated events */
 } gt_sim_totals;
 void gt_sim_get_totals(const gt_sim *sim, gt_sim_totals *totals);
+
+/* Returns the figures of the run's faults, except goodput and not_trained; all 0 without faults. */
+gt_fault_result gt_sim_faults_of(const gt_sim *sim);
 /* Returns the result as in summary.json; accuracies are NaN. */
 void gt_sim_region(const gt_sim *sim, size_t region, gt_region_result *result);
 void gt_sim_link(const gt_sim *sim, size_t from, size_t to, gt_link_result *result);
@@ -88,7 +93,7 @@ typedef struct {
    max_events events (0: no limit), simulates shares of the training, of which the longest takes most
    of these events, and extrapolates from the differences between them.  Parts of a mini-batch's
    time are those of the longest share.  A job with limits.wan_bytes or a pipeline is simulated in
-   full.  The caller closes *out.  Errors: as gt_sim_run. */
+   full, and every job without its faults.  The caller closes *out.  Errors: as gt_sim_run. */
 gt_status gt_sim_predict(gt_sim_forecast *out, const gt_sim_spec *spec, int64_t max_events);
 /* Returns a clause that gives the reason; "" for GT_SIM_KNOWN. */
 const char *gt_sim_doubt_text(gt_sim_doubt why);

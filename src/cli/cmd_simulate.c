@@ -90,6 +90,17 @@ static gt_status show_table(const simulate_options *o, const gt_job *job, const 
   return status;
 }
 
+/* Returns the figures of the faults; undisturbed: of the same job without them. */
+static gt_fault_result faults_of(const gt_sim *sim, const gt_sim_totals *undisturbed) {
+  gt_sim_totals t;
+  gt_fault_result f = gt_sim_faults_of(sim);
+  gt_sim_get_totals(sim, &t);
+  const double samples = (double)undisturbed->samples * t.train_s / undisturbed->train_s;
+  f.goodput = (double)t.samples / samples;
+  f.not_trained = (int64_t)samples - t.samples;
+  return f;
+}
+
 static void show_sums(const gt_job *job, const gt_sim *sim, const gt_sim_totals *t) {
   gt_region_result r;
   double compute = 0, wan = 0, local = 0, wall = 0;
@@ -127,7 +138,8 @@ static void cost_of(gt_cost_result *out, const gt_job *job, const gt_job_prices 
 }
 
 static gt_status show(const simulate_options *o, const gt_job *job, const gt_sim_shape *shape,
-                      const gt_sim *sim, double wall_s, const gt_cost_result *cost) {
+                      const gt_sim *sim, double wall_s, const gt_cost_result *cost,
+                      const gt_fault_result *faults) {
   gt_sim_totals t;
   gt_sim_get_totals(sim, &t);
   if (shape->assumed)
@@ -136,6 +148,7 @@ static gt_status show(const simulate_options *o, const gt_job *job, const gt_sim
                      "usual shape, and nothing is evaluated");
   if (job->nregions > TABLE_REGIONS && !o->out) {
     show_sums(job, sim, &t);
+    if (faults) gt_print_faults(stdout, faults);
     if (cost)
       gt_print_wrapped(stdout, LABEL, "cost           %.6g USD%s", cost->usd,
                        cost->nmissing ? "  (not all prices are known: --out DIR says which)" : "");
@@ -159,19 +172,20 @@ static gt_status show(const simulate_options *o, const gt_job *job, const gt_sim
                         .blas_core = "none",
                         .model = gt_model_names[job->model.name],
                         .parameters = (int64_t)shape->parameters,
-                        .cost = cost};
+                        .cost = cost,
+                        .faults = faults};
   return show_table(o, job, sim, &summary);
 }
 
 static gt_status show_with_cost(const simulate_options *o, const gt_job *job,
                                 const gt_job_prices *prices, const gt_sim_shape *shape,
-                                const gt_sim *sim, double wall_s) {
+                                const gt_sim *sim, double wall_s, const gt_fault_result *faults) {
   gt_sim_totals t;
   gt_cost_result cost;
-  if (!prices->known) return show(o, job, shape, sim, wall_s, NULL);
+  if (!prices->known) return show(o, job, shape, sim, wall_s, NULL, faults);
   gt_sim_get_totals(sim, &t);
   cost_of(&cost, job, prices, sim, &t);
-  gt_status status = show(o, job, shape, sim, wall_s, &cost);
+  gt_status status = show(o, job, shape, sim, wall_s, &cost, faults);
   gt_plan_job_cost_close(&cost);
   return status;
 }
@@ -183,10 +197,16 @@ static void show_end(const gt_sim *sim, double wall_s) {
   getrusage(RUSAGE_SELF, &use);
   printf("simulated in   %.3f s, %" PRId64 " events, %.2f GB of memory at most\n", wall_s, t.events,
          (double)use.ru_maxrss * 1024e-9);
-  if (t.code != GT_OK)
+  if (t.code == GT_ERR_LIMIT)
     gt_print_wrapped(
         stdout, 2,
         "limits.wan_bytes stops this run at %.1f s, before its end (train exits with %d)",
+        t.virtual_s, (int)t.code);
+  else if (t.code != GT_OK)
+    gt_print_wrapped(
+        stdout, 2,
+        "the run ends at %.1f s with %d, before its training is done: a region that is lost does "
+        "not return",
         t.virtual_s, (int)t.code);
 }
 
@@ -220,6 +240,21 @@ static void say_decision(const gt_job *job, size_t region, int64_t step, const c
                    what, choice, why);
 }
 
+/* Simulates the job without its faults; all 0 if it has none. */
+static gt_status simulate_undisturbed(gt_sim_totals *t, const gt_sim_spec *of) {
+  gt_job job = *of->job;
+  gt_sim_spec spec = *of;
+  gt_sim *sim = NULL;
+  *t = (gt_sim_totals){0};
+  if (job.nfaults == 0) return GT_OK;
+  job.nfaults = 0;
+  spec.job = &job;
+  GT_TRY(gt_sim_run(&sim, &spec));
+  gt_sim_get_totals(sim, t);
+  gt_sim_close(sim);
+  return GT_OK;
+}
+
 static gt_status simulate(const simulate_options *o, const gt_job *job, const gt_job_prices *prices,
                           const gt_links *links) {
   gt_sim_shape shape;
@@ -243,9 +278,14 @@ static gt_status simulate(const simulate_options *o, const gt_job *job, const gt
   spec.pipe = spec.pipes ? spec.pipes[0] : NULL;
   if (spec.pipe) spec.decided = say_decision;
   if (status == GT_OK) status = choose(&spec, &choice);
+  gt_sim_totals undisturbed;
+  if (status == GT_OK) status = simulate_undisturbed(&undisturbed, &spec);
   if (status == GT_OK) status = gt_sim_run(&sim, &spec);
   double wall_s = gt_seconds(gt_now() - from);
-  if (status == GT_OK) status = show_with_cost(o, job, prices, &shape, sim, wall_s);
+  if (status == GT_OK) {
+    const gt_fault_result faults = faults_of(sim, &undisturbed);
+    status = show_with_cost(o, job, prices, &shape, sim, wall_s, job->nfaults ? &faults : NULL);
+  }
   if (status == GT_OK) show_end(sim, wall_s);
   gt_sim_close(sim);
   gt_sim_pipes_close(spec.pipes, job);

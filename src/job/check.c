@@ -362,12 +362,8 @@ static gt_status check_hub(const gt_job *job, const char *source) {
   return gt_job_check_region(job, source, "sync.hub", hub);
 }
 
-/* Members change only where every region has a whole model and no account is common to all. */
 static gt_status check_on_loss(const gt_job *job, const char *source) {
-  const char *with = job->pipeline.nstages > 0 || job->pipeline.search ? "a pipeline"
-                     : job->sync.central                               ? "sync.central"
-                     : job->limits.wan_bytes > 0                       ? "limits.wan_bytes"
-                                                                       : NULL;
+  const char *with = gt_job_bound(job);
   if (job->sync.on_loss != GT_ON_LOSS_CONTINUE) return GT_OK;
   if (with)
     return GT_FAIL(GT_ERR_JOB, "%s: sync.on_loss is continue with %s; expected stop", source, with);
@@ -560,6 +556,7 @@ gt_status gt_job_check(gt_job *job, const job_node *root, const char *source) {
   GT_TRY(check_central(job, source));
   GT_TRY(check_hub(job, source));
   GT_TRY(check_on_loss(job, source));
+  GT_TRY(gt_job_check_faults(job, source));
   GT_TRY(check_codec(job, source));
   GT_TRY(check_fragments(job, source));
   GT_TRY(check_outer(job, source));

@@ -186,6 +186,11 @@ gt_status gt_job_check_pipeline(gt_job *job, const char *source);
 gt_status gt_job_check_aggregating(const gt_job *job, const char *source);
 /* Checks wan.links and wan.outages; also sets their region ids. */
 gt_status gt_job_check_links(gt_job *job, const char *source);
+/* Checks faults; also sets their region ids. */
+gt_status gt_job_check_faults(gt_job *job, const char *source);
+/* Returns what binds the regions together, so that none can be missing; NULL: every region has a
+   whole model, and no account is common to all. */
+const char *gt_job_bound(const gt_job *job);
 
 /* Returns the pointer stored at this address in a job. */
 static inline void *gt_job_pointer_at(const void *at) {

@@ -469,6 +469,7 @@ const job_key gt_job_keys[] = {
      .meaning = "start of the outage, counted from the start of the run"},
     {"wan.outages[].for", KEY_TIME, KEY_REQUIRED | KEY_ABOVE_MIN, IN_OUTAGE(for_s), .max = 1e8,
      .meaning = "length of the outage"},
+    FAULT_ROWS,
     COMPUTE_ROWS("compute.", AT),
     GT_CODECS(CODEC_ROWS_OF_JOB){
         "compute.variation", KEY_REAL, KEY_BELOW_MAX, AT(compute_variation), .fallback = "0",

@@ -1,5 +1,5 @@
-/* Rows of the table of job keys that it has twice: of a gt_job_compute, and of a link.  Private to
-   schema.c, whose macros AT, IN_REGION and IN_LINK they use. */
+/* Rows of the table of job keys that it has twice: of a gt_job_compute, and of a link; and those of a
+   fault.  Private to schema.c, whose macros AT, COUNT, IN_REGION and IN_LINK they use. */
 #pragma once
 
 #define OPTIONAL(key, type, flags, at, most, list, text)                                           \
@@ -57,3 +57,33 @@
                "(slow start)"),                                                                    \
       OPTIONAL(p "idle", KEY_TIME, 0, in(idle_s), 86400, NULL,                                     \
                "idle time after which slow start begins again")
+
+#define IN_FAULT(member) .offset = offsetof(gt_job_fault, member)
+#define FAULT(key, type, flags, member, text)                                                      \
+  OPTIONAL("faults[]." key, type, flags, IN_FAULT(member), 1e8, NULL, text)
+/* A time that can be 0. */
+#define FAULT_TIME(key, member, text)                                                              \
+  { "faults[]." key, KEY_TIME, KEY_UNSAID, IN_FAULT(member), .max = 1e8, .meaning = (text) }
+#define FAULT_ROWS                                                                                 \
+  {"faults",                                                                                       \
+   KEY_MAPS,                                                                                       \
+   KEY_OPTIONAL | KEY_ON_RESUME,                                                                   \
+   AT(faults),                                                                                     \
+   COUNT(nfaults),                                                                                 \
+   sizeof(gt_job_fault),                                                                           \
+   .max = 1e6,                                                                                     \
+   .meaning = "list of faults, for `geotrain simulate`: regions are lost and return, links are "   \
+              "cut; times are counted from the start of the run"},                                 \
+      FAULT("region", KEY_STRING, 0, region, "name of the region that is lost, or of mtbf"),       \
+      FAULT_TIME("lost", lost_s, "time at which the region is lost"),                              \
+      FAULT("back", KEY_TIME, KEY_ABOVE_MIN, back_s,                                               \
+            "time at which it has started again; default: it does not return"),                    \
+      FAULT("link", KEY_PAIR, 0, a, "names of two regions"),                                       \
+      FAULT_TIME("cut", cut_s, "time at which the link is cut"),                                   \
+      FAULT_TIME("coordinator", coordinator_s,                                                     \
+                 "time at which the first region in job order that is not lost is lost"),          \
+      FAULT("for", KEY_TIME, KEY_ABOVE_MIN, for_s, "length of a cut, or of that loss"),            \
+      FAULT("mtbf", KEY_TIME, KEY_ABOVE_MIN, mtbf_s,                                               \
+            "mean time from the start of the region to its loss; both times are exponential, by "  \
+            "the job's seed; default: in every region"),                                           \
+      FAULT("mttr", KEY_TIME, KEY_ABOVE_MIN, mttr_s, "mean time until it has started again")

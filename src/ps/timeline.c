@@ -49,6 +49,13 @@ gt_ns gt_timeline_at(const gt_timeline *t) {
   return t->at;
 }
 
+void gt_timeline_restart(gt_timeline *t, gt_ns at) {
+  t->at = t->busy = at;
+  t->written_at = GT_NEVER;
+  for (size_t w = 0; w < t->nworkers; w++)
+    t->workers[w] = (timeline_worker){.due = GT_NEVER, .pushed = at};
+}
+
 /* ---- work ------------------------------------------------------------------------------------ */
 
 static double at_rate(double bytes, double bps) {

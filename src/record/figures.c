@@ -2,6 +2,7 @@
    JSON and back, prints lines of the final table. */
 #include "internal.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -185,4 +186,29 @@ void gt_print_plan(FILE *to, const gt_plan_result *p) {
   fputc('\n', to);
   if (p->made) gt_print_wrapped(to, 2, "plan (%s), predicted and measured:", p->made);
   gt_table_finish(to, t);
+}
+
+void gt_print_faults(FILE *to, const gt_fault_result *f) {
+  const struct {
+    int64_t n;
+    const char *text;
+  } parts[] = {{f->returned, "returned"},
+               {f->resumed, "resumed with all others"},
+               {f->again, "lost again before"},
+               {f->refused, "refused"},
+               {f->away, "not back at the end"}};
+  char text[256] = "", ended[48] = "";
+  for (size_t i = 0, at = 0; i < sizeof parts / sizeof *parts; i++)
+    if (parts[i].n > 0)
+      at += (size_t)snprintf(text + at, sizeof text - at, "%s %" PRId64 " %s", at ? "," : "",
+                             parts[i].n, parts[i].text);
+  if (f->ended > 0) snprintf(ended, sizeof ended, "; %" PRId64 " ended with 75", f->ended);
+  gt_print_wrapped(to, 15,
+                   "goodput        %.3f of an undisturbed run of this time; %" PRId64
+                   " samples not trained, %" PRId64 " trained again",
+                   f->goodput, f->not_trained, f->repeated);
+  gt_print_wrapped(to, 15,
+                   "losses         %" PRId64 "%s%s%s; %" PRId64 " cuts, %" PRId64
+                   " resumes, %" PRId64 " epochs",
+                   f->losses, f->losses ? ":" : "", text, ended, f->cuts, f->resumes, f->epochs);
 }

@@ -431,6 +431,7 @@ void gt_summary_print(FILE *to, const gt_summary *s) {
   print_codec(to, s);
   fputc('\n', to);
   print_totals(to, s);
+  if (s->faults) gt_print_faults(to, s->faults);
   print_earlier(to, s);
   print_warnings(to, s);
   if (s->cost) gt_print_cost(to, s->cost);

@@ -16,10 +16,12 @@
   X(GT_MSG_BYE, "bye")                                                                             \
   X(GT_MSG_STRATEGY, "strategy")                                                                   \
   X(GT_MSG_ADAPT, "adapt")                                                                         \
+  X(GT_MSG_MEMBERS, "members")                                                                     \
   X(GT_MSG_REPORT, "report")                                                                       \
   X(GT_MSG_MODEL, "model")                                                                         \
   X(GT_MSG_ACTIVATION, "activation")                                                               \
-  X(GT_MSG_ACT_GRADIENT, "act_gradient")
+  X(GT_MSG_ACT_GRADIENT, "act_gradient")                                                           \
+  X(GT_MSG_GROUP, "group")
 
 #define NAME(kind, name) [kind] = name,
 #define ONE(kind, name)  +1

@@ -332,6 +332,16 @@ static const field cost_fields[] = {
     FIELD(gt_cost_result, machine_hours, NUMBER), FIELD(gt_cost_result, assumed, BOOL),
 };
 
+static const field fault_fields[] = {
+    FIELD(gt_fault_result, losses, INT64),   FIELD(gt_fault_result, ended, INT64),
+    FIELD(gt_fault_result, returned, INT64), FIELD(gt_fault_result, resumed, INT64),
+    FIELD(gt_fault_result, again, INT64),    FIELD(gt_fault_result, refused, INT64),
+    FIELD(gt_fault_result, away, INT64),     FIELD(gt_fault_result, cuts, INT64),
+    FIELD(gt_fault_result, resumes, INT64),  FIELD(gt_fault_result, epochs, INT64),
+    FIELD(gt_fault_result, goodput, NUMBER), FIELD(gt_fault_result, not_trained, INT64),
+    FIELD(gt_fault_result, repeated, INT64), FIELD(gt_fault_result, away_s, NUMBER),
+};
+
 static json_t *cost_region(const gt_cost_region *r) {
   json_t *region = json_pack("{s:o, s:o}", "name", gt_json_text(r->name), "usd",
                              gt_json_number(r->worker_usd + r->ps_usd + r->egress_usd));
@@ -479,6 +489,8 @@ static json_t *summary_of(const gt_summary *s) {
     json_object_set_new(root, "links_left_out", json_integer((json_int_t)s->links_left_out));
   if (s->plan) json_object_set_new(root, "plan", gt_json_plan(s->plan));
   if (s->cost) json_object_set_new(root, "cost", json_cost(s->cost));
+  if (s->faults)
+    json_object_set_new(root, "faults", encode(fault_fields, COUNT(fault_fields), s->faults));
   json_object_set_new(root, "build", encode(build_fields, COUNT(build_fields), s));
   return root;
 }
@@ -503,11 +515,13 @@ struct gt_summary_file {
   gt_region_traffic *traffic;
   gt_plan_result plan;
   gt_cost_result cost;
+  gt_fault_result faults;
 };
 
 /* Texts remain owned by the JSON object. */
 static void take_figures(gt_summary_file *f) {
-  const json_t *plan = json_object_get(f->root, "plan"), *cost = json_object_get(f->root, "cost");
+  const json_t *plan = json_object_get(f->root, "plan"), *cost = json_object_get(f->root, "cost"),
+               *faults = json_object_get(f->root, "faults");
   take(summary_fields, COUNT(summary_fields), f->root, &f->summary);
   take(build_fields, COUNT(build_fields), json_object_get(f->root, "build"), &f->summary);
   f->summary.links_left_out =
@@ -515,6 +529,10 @@ static void take_figures(gt_summary_file *f) {
   if (json_is_object(plan)) {
     gt_json_take_plan(plan, &f->plan);
     f->summary.plan = &f->plan;
+  }
+  if (json_is_object(faults)) {
+    take(fault_fields, COUNT(fault_fields), faults, &f->faults);
+    f->summary.faults = &f->faults;
   }
   if (!json_is_object(cost)) return;
   take_cost(cost, &f->cost);

@@ -60,9 +60,13 @@ static void evaluated(void *ctx, const gt_ps_score *score) {
   gt_ending_evaluated(&((sim_region *)ctx)->ending);
 }
 
+static size_t lead_of(const sim_region *r) {
+  return r->sim->lead;
+}
+
 static void send(sim_region *r, size_t peer, gt_msg_kind kind, size_t bytes, uint64_t cookie) {
   gt_frame_header head = {.kind = (uint8_t)kind};
-  gt_sim_send(r, peer, &head, bytes, cookie, gt_timeline_now(r->timeline));
+  gt_sim_send(r, peer, &head, NULL, bytes, cookie, gt_timeline_now(r->timeline));
 }
 
 static bool is_identical(const sim_region *r) {
@@ -83,7 +87,7 @@ static void send_pieces(sim_region *r, uint64_t cookie) {
     size_t n;
     const gt_frame_header head = gt_ending_piece(r->parameters, all, at, &n);
     at += n;
-    gt_sim_send(r, 0, &head, n * sizeof(float), at < all ? 0 : cookie,
+    gt_sim_send(r, lead_of(r), &head, NULL, n * sizeof(float), at < all ? 0 : cookie,
                 gt_timeline_now(r->timeline));
   } while (at < all);
 }
@@ -92,8 +96,8 @@ static void send_model(void *ctx, uint64_t cookie) {
   if (((sim_region *)ctx)->pipe)
     send_pieces(ctx, cookie);
   else
-    send(ctx, 0, GT_MSG_MODEL, is_identical(ctx) ? 2 * (size_t)GT_SHA256_HEX : model_bytes(ctx),
-         cookie);
+    send(ctx, lead_of(ctx), GT_MSG_MODEL,
+         is_identical(ctx) ? 2 * (size_t)GT_SHA256_HEX : model_bytes(ctx), cookie);
 }
 
 static void score(sim_region *r, void (*done)(void *ctx, const gt_ps_score *score)) {
@@ -104,13 +108,13 @@ static void score(sim_region *r, void (*done)(void *ctx, const gt_ps_score *scor
 static size_t evaluate_mean(sim_region *r) {
   const gt_ps_tests *tests = r->sim->spec.tests;
   size_t n = 0;
-  for (size_t p = 1; tests && p < r->sim->n; p++) {
-    if (!tests[p].scores) continue;
+  for (size_t p = 0; tests && p < r->sim->n; p++) {
+    if (p == r->id || r->sim->regions[p].away || !tests[p].scores) continue;
     send(r, p, GT_MSG_MODEL, is_identical(r) ? 0 : model_bytes(r), 0);
     n++;
   }
   r->asked = n > 0;
-  if (!tests || !tests[0].scores) return n;
+  if (!tests || !tests[r->id].scores) return n;
   score(r, evaluated);
   return n + 1;
 }
@@ -127,14 +131,14 @@ static size_t evaluate(void *ctx, bool mean) {
 }
 
 static void send_score(void *ctx, const gt_ps_score *found) {
-  send(ctx, 0, GT_MSG_REPORT, sizeof *found, 0);
+  send(ctx, lead_of(ctx), GT_MSG_REPORT, sizeof *found, 0);
 }
 
 void gt_sim_end_message(sim_region *r, const gt_frame_header *head) {
   const unsigned kind = head->kind;
   if (r->pipe && kind == GT_MSG_MODEL && head->detail > 0) return;
   gt_ending_message(&r->ending, kind);
-  if (kind == GT_MSG_MODEL && r->id != 0) score(r, send_score);
+  if (kind == GT_MSG_MODEL && r->id != lead_of(r)) score(r, send_score);
 }
 
 static size_t report_bytes(const sim_region *r) {
@@ -148,14 +152,15 @@ static size_t report_bytes(const sim_region *r) {
 static void send_report(void *ctx, uint64_t cookie) {
   sim_region *r = ctx;
   gt_sim_end_result(r);
-  send(r, 0, GT_MSG_REPORT, report_bytes(r), cookie);
+  send(r, lead_of(r), GT_MSG_REPORT, report_bytes(r), cookie);
 }
 
 /* The lead's links have also carried the mean to the regions that score it. */
 static void say_good_bye(void *ctx) {
   sim_region *r = ctx;
   if (r->asked && r->sim->exact) look_at_links(r);
-  for (size_t p = 1; p < r->sim->n; p++) send(r, p, GT_MSG_BYE, 0, 0);
+  for (size_t p = 0; p < r->sim->n; p++)
+    if (p != r->id) send(r, p, GT_MSG_BYE, 0, 0);
 }
 
 const gt_ending_hooks gt_sim_ending = {.evaluate = evaluate,

@@ -1,9 +1,10 @@
 /* Shared by the files of sim: the agenda, wires between regions, and regions.  Each file calls only
-   those before it: agenda, ledger, wire, ending, sim; then those that choose a
-   topology (topology.h); last run and predict. */
+   those before it: agenda, ledger, wire, copies, ending, sim; then those that choose a topology
+   (topology.h); last faults and predict. */
 #pragma once
 
 #include "geotrain/base_heap.h"
+#include "geotrain/job_faults.h"
 #include "geotrain/ps_ending.h"
 #include "geotrain/ps_state.h"
 #include "geotrain/ps_time_split.h"
@@ -50,6 +51,8 @@ typedef struct {
   uint32_t next;         /* in its queue, or in the list of free messages */
   uint32_t next_leaving; /* the next message that leaves on the same wire */
   uint32_t users;        /* references: its queue, the list of leaving messages, its frames */
+  uint16_t epoch, start; /* start: the sender's start that it is of */
+  void *body;            /* of a message about members; NULL: none */
 } sim_message;
 
 typedef struct {
@@ -57,7 +60,7 @@ typedef struct {
 } sim_list;
 
 /* The kinds of messages, numbered without gaps. */
-#define SIM_KINDS 16
+#define SIM_KINDS 19
 
 /* One direction between two regions. */
 typedef struct {
@@ -72,16 +75,27 @@ typedef struct {
     uint64_t payload, wire;
   } traffic[6];
   bool receiving; /* a message of the peer has begun to arrive (only where results are exact) */
+  bool cut;       /* nothing leaves */
+  bool down;      /* this region has lost the peer: messages to it are discarded */
 } sim_wire;
 
 /* Events of the wires of a region. */
 typedef struct sim_region sim_region;
 typedef struct {
-  void (*message)(sim_region *r, const gt_frame_header *head); /* a whole message has arrived */
+  /* a whole message has arrived; body: borrowed, NULL without contents */
+  void (*message)(sim_region *r, const gt_frame_header *head, const void *body);
   void (*departed)(sim_region *r, size_t peer, uint64_t cookie);
 } sim_wire_hooks;
 
 /* ---- regions --------------------------------------------------------------------------------- */
+
+/* A checkpoint of a region, without the contents of vectors. */
+typedef struct {
+  int64_t round; /* 0: none */
+  bool durable;
+  bool unfit; /* as in gt_ps_view: only the region itself can return with it */
+  gt_state state;
+} sim_copy;
 
 struct sim_region {
   gt_sim *sim;
@@ -116,8 +130,33 @@ struct sim_region {
   gt_link_result *links;   /* likewise, nregions - 1 links; NULL: too many regions */
   /* as of its last event */
   int64_t steps;
-  bool training, evaluating;
+  bool training, evaluating, stopped, entering, outside, minority, out;
+  /* of a run with faults */
+  bool away;          /* lost, and not started again */
+  bool refused, open; /* open: a loss whose outcome is not known yet */
+  bool stops;         /* a minority that others could take in if it started again */
+  gt_ns since, died;  /* its last start and loss */
+  gt_ns back;         /* of an away region; GT_NEVER: it does not return */
+  sim_copy copies[3]; /* oldest first */
+  uint64_t starts;    /* how often it has started again */
+  int64_t promised;   /* as in gt_ps_members */
 };
+
+/* Events of the faults of a run, and their outcomes. */
+typedef struct {
+  gt_faults *next;
+  gt_heap due;    /* the consequences of faults (faults.c) */
+  bool continues; /* sync.on_loss */
+  gt_ns patience;
+  struct {
+    size_t a, b;
+    gt_ns from, until;
+  } * cuts; /* ncuts, in progress and past */
+  size_t ncuts, cuts_capacity;
+  bool resuming; /* the run has ended, and waits for regions in order to start again */
+  bool *resumes; /* nregions: it starts again with the others, from the same round */
+  gt_fault_result found;
+} sim_faults;
 
 struct gt_sim {
   gt_sim_spec spec;
@@ -137,8 +176,10 @@ struct gt_sim {
   gt_ns complete; /* time at which the last region finished its training */
   gt_ns moved;    /* time of the last push of a worker, or of the last message except heartbeats */
   gt_status code;
-  size_t nended;
+  size_t nended, lead;
   int64_t events;
+  sim_faults *faults; /* NULL: none */
+  bool ending;        /* all regions have finished their training; with faults, none follows */
 };
 
 /* sim.c: creates a simulation that has handled no event yet.  spec->routes is not NULL. */
@@ -146,8 +187,19 @@ gt_status gt_sim_open(gt_sim **out, const gt_sim_spec *spec);
 static inline bool gt_sim_over(const gt_sim *sim) {
   return sim->nended == sim->n;
 }
-/* Handles the next event; *region: the region of the event. */
+/* Handles the next event; *region: the region of the event.  Not with faults. */
 gt_status gt_sim_step(gt_sim *sim, size_t *region);
+/* For faults.  Starts a region at this time; its PS has been opened. */
+void gt_sim_start(sim_region *r, gt_ns now);
+/* Replaces the PS by one that has loaded this copy; NULL: by a new one.  round: as in gt_ps_spec;
+   returns: as in gt_ps_members. */
+void gt_sim_reopen(sim_region *r, const sim_copy *copy, int64_t round, bool returns, gt_ns now);
+/* Ends an event outside gt_sim_step. */
+void gt_sim_settle(sim_region *r);
+
+/* faults.c */
+/* Handles the next event as gt_sim_step does, or the next fault; *region: SIM_NONE after a fault. */
+gt_status gt_sim_advance(gt_sim *sim, size_t *region);
 /* Returns the test samples of an evaluation in which the region takes part; in a pipeline those of
    its region with the data. */
 static inline size_t gt_sim_tests(const gt_sim *sim, size_t region) {
@@ -171,9 +223,9 @@ void gt_sim_wire_result(const sim_region *r, size_t peer, gt_link_result *result
 /* wire.c */
 void gt_sim_wires_open(sim_region *r, const sim_wire_hooks *hooks); /* hooks outlive the wires */
 void gt_sim_wires_close(sim_region *r);
-/* Queues a message, as the gateway does. */
-void gt_sim_send(sim_region *r, size_t peer, const gt_frame_header *head, size_t bytes,
-                 uint64_t cookie, gt_ns now);
+/* Queues a message, as the gateway does.  payload: read if it is about members. */
+void gt_sim_send(sim_region *r, size_t peer, const gt_frame_header *head, const void *payload,
+                 size_t bytes, uint64_t cookie, gt_ns now);
 bool gt_sim_drop(sim_region *r, size_t peer, uint64_t cookie);
 /* Return the time at which a wire needs to be polled next, and at which the next frame arrives;
    GT_NEVER: never. */
@@ -183,6 +235,24 @@ gt_ns gt_sim_arrival_next(const sim_region *r);
 void gt_sim_poll(sim_region *r, gt_ns now);
 /* Delivers the next frame, or puts it on the access. */
 void gt_sim_deliver(sim_region *r);
+
+/* For faults.  Discards the messages on the wire that have not left; lets nothing leave; discards
+   all frames on their way to the region. */
+void gt_sim_wire_clear(sim_region *r, size_t peer);
+void gt_sim_wire_cut(sim_region *r, size_t peer, bool cut);
+void gt_sim_arrivals_clear(sim_region *r);
+
+/* copies.c */
+/* Keeps the region's state as its copy of this round; of older ones the newest two that are
+   durable. */
+void gt_sim_copy_take(sim_region *r, int64_t round, bool unfit);
+void gt_sim_copy_written(sim_region *r);
+/* Discards copies that are not durable, and those of rounds after `newest`. */
+void gt_sim_copy_void(sim_region *r, int64_t newest);
+/* Returns the newest copy, or that of this round; NULL: none. */
+const sim_copy *gt_sim_copy_newest(const sim_region *r);
+const sim_copy *gt_sim_copy_of(const sim_region *r, int64_t round);
+void gt_sim_copies_close(sim_region *r);
 
 /* ending.c */
 /* Creates the current result of the region. */

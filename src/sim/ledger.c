@@ -3,12 +3,11 @@
 
 #include <stdio.h>
 
-/* No simulation resumes, so none has a JOINED. */
 static const uint8_t kinds[SIM_KINDS] = {
-    GT_MSG_UPDATE, GT_MSG_STATE, GT_MSG_ACK,        GT_MSG_PING,
-    GT_MSG_PONG,   GT_MSG_ROUND, GT_MSG_WRITTEN,    GT_MSG_DONE,
-    GT_MSG_ADAPT,  GT_MSG_BYE,   GT_MSG_STRATEGY,   GT_MSG_REPORT,
-    GT_MSG_MODEL,  GT_MSG_HELLO, GT_MSG_ACTIVATION, GT_MSG_ACT_GRADIENT};
+    GT_MSG_UPDATE,       GT_MSG_STATE,   GT_MSG_ACK,     GT_MSG_PING,  GT_MSG_PONG,
+    GT_MSG_ROUND,        GT_MSG_WRITTEN, GT_MSG_DONE,    GT_MSG_ADAPT, GT_MSG_BYE,
+    GT_MSG_STRATEGY,     GT_MSG_REPORT,  GT_MSG_MODEL,   GT_MSG_HELLO, GT_MSG_ACTIVATION,
+    GT_MSG_ACT_GRADIENT, GT_MSG_JOINED,  GT_MSG_MEMBERS, GT_MSG_GROUP};
 
 static size_t index_of(unsigned kind) {
   size_t i = 0;
@@ -19,13 +18,13 @@ static size_t index_of(unsigned kind) {
 /* True for kinds with messages of several sizes. */
 static bool is_counted(unsigned kind) {
   return gt_msg_is_traffic(kind) || kind == GT_MSG_STRATEGY || kind == GT_MSG_MODEL ||
-         kind == GT_MSG_REPORT;
+         kind == GT_MSG_REPORT || kind == GT_MSG_MEMBERS || kind == GT_MSG_GROUP;
 }
 
-/* Returns the index in the wire's traffic. */
+/* Returns the index in the wire's traffic.  Members do not change in a pipeline. */
 static size_t traffic_of(unsigned kind) {
-  if (kind == GT_MSG_ACTIVATION) return 1;
-  if (kind == GT_MSG_ACT_GRADIENT) return 2;
+  if (kind == GT_MSG_ACTIVATION || kind == GT_MSG_MEMBERS) return 1;
+  if (kind == GT_MSG_ACT_GRADIENT || kind == GT_MSG_GROUP) return 2;
   if (kind == GT_MSG_MODEL) return 4; /* of a pipeline: in pieces */
   if (kind == GT_MSG_REPORT) return 5;
   return kind == GT_MSG_STRATEGY ? 3 : 0;

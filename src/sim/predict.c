@@ -27,7 +27,7 @@ static gt_status run(gt_sim **out, const gt_sim_spec *spec) {
   size_t region;
   GT_TRY(gt_sim_open(&sim, spec));
   gt_status status = GT_OK;
-  while (status == GT_OK && !gt_sim_over(sim)) status = gt_sim_step(sim, &region);
+  while (status == GT_OK && !gt_sim_over(sim)) status = gt_sim_advance(sim, &region);
   if (status == GT_OK)
     *out = sim;
   else
@@ -403,9 +403,12 @@ static gt_status predict(gt_sim_forecast *out, const gt_sim_spec *spec, int64_t 
 }
 
 gt_status gt_sim_predict(gt_sim_forecast *out, const gt_sim_spec *spec, int64_t max_events) {
+  gt_job undisturbed = *spec->job;
   gt_sim_spec with_routes = *spec;
   gt_routes routes = {0};
-  if (spec->routes) return predict(out, spec, max_events);
+  undisturbed.nfaults = 0;
+  with_routes.job = &undisturbed;
+  if (spec->routes) return predict(out, &with_routes, max_events);
   GT_TRY(find_routes(&routes, spec));
   with_routes.routes = &routes;
   const gt_status status = predict(out, &with_routes, max_events);

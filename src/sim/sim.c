@@ -23,8 +23,8 @@ static void must(gt_status status) {
 
 static void host_send(void *ctx, size_t peer, const gt_frame_header *head, const void *payload,
                       size_t bytes, uint64_t cookie) {
-  (void)payload;
-  gt_sim_send(ctx, peer, head, bytes, cookie, gt_timeline_now(((sim_region *)ctx)->timeline));
+  gt_sim_send(ctx, peer, head, payload, bytes, cookie,
+              gt_timeline_now(((sim_region *)ctx)->timeline));
 }
 
 static bool host_drop(void *ctx, size_t peer, uint64_t cookie) {
@@ -55,7 +55,7 @@ static void host_end(void *ctx, size_t worker, const gt_ps_order *order) {
 
 static void host_packet(void *ctx, size_t region, const gt_frame_header *head,
                         const gt_pipe_packet *packet, uint64_t cookie) {
-  gt_sim_send(ctx, region, head, packet->bytes, cookie,
+  gt_sim_send(ctx, region, head, NULL, packet->bytes, cookie,
               gt_timeline_now(((sim_region *)ctx)->timeline));
 }
 
@@ -63,9 +63,24 @@ static void host_land(void *ctx, size_t shape, const gt_pipe_packet *packet, con
   (void)ctx, (void)shape, (void)packet, (void)payload;
 }
 
+/* The others refuse a region that has returned. */
 static void host_fault(void *ctx, gt_status status) {
-  (void)ctx;
-  must(status);
+  sim_region *r = ctx;
+  if (status != GT_ERR_CKPT || !r->sim->faults) must(status);
+  r->refused = true;
+}
+
+static void host_epoch(void *ctx, int64_t number, const bool *members) {
+  sim_region *r = ctx;
+  r->promised = number;
+  if (members) r->sim->faults->found.epochs = number;
+}
+
+static void host_place(void *ctx, const size_t *regions, size_t n, size_t *next) {
+  const sim_region *r = ctx;
+  const gt_sim_spec *spec = &r->sim->spec;
+  gt_ps_place_members(spec->job, spec->links, r->sim->routes.topology, spec->parameters, regions, n,
+                      next);
 }
 
 static void host_taken(void *ctx, size_t worker) {
@@ -91,7 +106,10 @@ static double checkpoint_bytes(sim_region *r) {
 static void host_checkpoint(void *ctx, int64_t round) {
   sim_region *r = ctx;
   bool takes_time = gt_job_compute_of(r->sim->spec.job, r->id).checkpoint_bps > 0;
+  gt_ps_view v;
+  gt_ps_get_view(r->ps, gt_timeline_now(r->timeline), &v);
   r->round = round;
+  if (r->sim->faults) gt_sim_copy_take(r, round, v.unfit);
   gt_timeline_writing(r->timeline, takes_time ? checkpoint_bytes(r) : 0);
 }
 
@@ -120,13 +138,13 @@ static void host_work(void *ctx, gt_ps_work work, double part) {
 
 /* ---- events of wires ------------------------------------------------------------------------- */
 
-static void wire_message(sim_region *r, const gt_frame_header *head) {
+static void wire_message(sim_region *r, const gt_frame_header *head, const void *body) {
   if (head->kind != GT_MSG_PING && head->kind != GT_MSG_PONG)
     r->sim->moved = gt_timeline_at(r->timeline);
   if (head->kind == GT_MSG_REPORT || head->kind == GT_MSG_MODEL || head->kind == GT_MSG_BYE)
     gt_sim_end_message(r, head);
   else
-    must(gt_ps_message(r->ps, head->from, head, NULL, gt_timeline_now(r->timeline)));
+    must(gt_ps_message(r->ps, head->from, head, body, gt_timeline_now(r->timeline)));
 }
 
 static void wire_departed(sim_region *r, size_t peer, uint64_t cookie) {
@@ -161,8 +179,12 @@ static size_t open_stages(sim_region *r) {
   return n;
 }
 
-static gt_ps *make_ps(sim_region *r) {
+/* round: the newest one that the region knows of. */
+static gt_ps *make_ps(sim_region *r, int64_t round, bool returns) {
   const gt_sim *sim = r->sim;
+  const bool change = sim->faults && sim->faults->continues;
+  const gt_ps_members members = {
+      .change = change, .incarnation = r->starts + 1, .returns = returns, .promised = r->promised};
   const size_t nstages = r->pipe ? open_stages(r) : 0;
   gt_ps_spec spec = gt_ps_spec_of(&(gt_ps_basis){.job = sim->spec.job,
                                                  .order = &r->order,
@@ -175,6 +197,7 @@ static gt_ps *make_ps(sim_region *r) {
                                                  .tensors = sim->spec.tensors,
                                                  .ntensors = sim->spec.ntensors,
                                                  .test_samples = gt_sim_tests(sim, r->id),
+                                                 .members = change ? &members : NULL,
                                                  .pipe = r->pipe,
                                                  .stages = r->stages,
                                                  .nstages = nstages,
@@ -185,6 +208,7 @@ static gt_ps *make_ps(sim_region *r) {
   spec.snapshot = spec.params;
   spec.snapshot_buffers = spec.buffers;
   spec.keepalive = GT_NEVER / 2;
+  spec.round = round;
   spec.host = (gt_ps_host){.ctx = r,
                            .gateway = {r, host_send, host_drop},
                            .order = host_order,
@@ -197,10 +221,24 @@ static gt_ps *make_ps(sim_region *r) {
                            .end = host_end,
                            .packet = host_packet,
                            .land = host_land,
+                           .epoch = host_epoch,
+                           .place = host_place,
                            .fault = host_fault,
                            .clock = host_clock,
                            .work = host_work};
   return gt_ps_create(&spec);
+}
+
+/* Opens the optimizer and the PS. */
+static gt_status open_ps(sim_region *r, int64_t round, bool returns) {
+  const gt_job *job = r->sim->spec.job;
+  const int64_t *samples = r->sim->spec.samples;
+  gt_optim_spec optim = r->pipe ? gt_ps_stages_optim_of(job, &r->order, samples)
+                                : gt_ps_optim_of(job, r->id, samples);
+  GT_TRY(gt_optim_create(&r->optim, &optim, gt_ps_optim_floats(job, r->id, r->parameters), false));
+  r->ps = make_ps(r, round, returns);
+  gt_ending_open(&r->ending, &gt_sim_ending, r, r->ps, r->id == 0, r->sim->n - 1);
+  return GT_OK;
 }
 
 static gt_status open_region(sim_region *r, gt_sim *sim, size_t id) {
@@ -219,9 +257,6 @@ static gt_status open_region(sim_region *r, gt_sim *sim, size_t id) {
                         .n = (size_t)sim->spec.samples[pipe ? pipe->layout.places[0].region : id],
                         .batch = (size_t)job->train.batch,
                         .whole = pipe != NULL};
-  gt_optim_spec optim = pipe ? gt_ps_stages_optim_of(job, &r->order, sim->spec.samples)
-                             : gt_ps_optim_of(job, id, sim->spec.samples);
-  GT_TRY(gt_optim_create(&r->optim, &optim, gt_ps_optim_floats(job, id, r->parameters), false));
   r->orders = GT_NEW_ARRAY(gt_ps_order, nworkers);
   r->timeline =
       gt_timeline_create(job, &r->order, nworkers, pipe ? gt_pipe_job_update_share(pipe, id) : 1);
@@ -230,9 +265,7 @@ static gt_status open_region(sim_region *r, gt_sim *sim, size_t id) {
     r->passing = GT_NEW_ARRAY(bool, nworkers);
     r->groups = gt_ps_groups_of(job, id, sim->spec.samples);
   }
-  r->ps = make_ps(r);
-  gt_ending_open(&r->ending, &gt_sim_ending, r, r->ps, id == 0, sim->n - 1);
-  return GT_OK;
+  return open_ps(r, 0, false);
 }
 
 static void close_region(sim_region *r) {
@@ -245,6 +278,7 @@ static void close_region(sim_region *r) {
   gt_free(r->orders);
   gt_free(r->links);
   gt_sim_wires_close(r);
+  gt_sim_copies_close(r);
 }
 
 /* ---- events of a region
@@ -270,8 +304,8 @@ static void pushed(sim_region *r, size_t worker) {
 }
 
 static void written(sim_region *r) {
-  int64_t round = r->round;
-  gt_ps_written(r->ps, round, gt_timeline_now(r->timeline));
+  if (r->sim->faults) gt_sim_copy_written(r);
+  gt_ps_written(r->ps, r->round, gt_timeline_now(r->timeline));
 }
 
 static void handle(sim_region *r, const gt_event *e) {
@@ -312,44 +346,56 @@ static void leave(sim_region *r) {
   gt_sim_agenda_set(&r->sim->agenda, r->id, GT_NEVER);
 }
 
-static void start(sim_region *r) {
+void gt_sim_start(sim_region *r, gt_ns now) {
   const size_t nworkers = gt_job_workers(r->sim->spec.job, r->id);
   r->training = nworkers > 0;
-  gt_ps_start(r->ps, 0);
-  for (size_t w = 0; w < nworkers; w++) gt_ps_ready(r->ps, w, 0);
+  gt_ps_start(r->ps, now);
+  for (size_t w = 0; w < nworkers; w++) gt_ps_ready(r->ps, w, now);
   gt_sim_agenda_set(&r->sim->agenda, r->id, next_event(r).at);
+}
+
+void gt_sim_reopen(sim_region *r, const sim_copy *copy, int64_t round, bool returns, gt_ns now) {
+  gt_ps_close(r->ps);
+  gt_optim_close(r->optim);
+  gt_timeline_restart(r->timeline, now);
+  r->split.since = now;
+  r->split.held_by = GT_HELD_NOT;
+  r->starts++;
+  must(open_ps(r, round, returns));
+  if (copy) must(gt_ps_load(r->ps, now, &copy->state));
 }
 
 static bool receiving(const void *ctx, size_t peer) {
   return ((const sim_region *)ctx)->wires[peer].receiving;
 }
 
-static void step(sim_region *r) {
-  gt_event e = next_event(r);
+void gt_sim_settle(sim_region *r) {
+  gt_sim *sim = r->sim;
+  const gt_ns now = gt_timeline_now(r->timeline);
   gt_ps_view v;
-  handle(r, &e);
-  if (r->sim->exact)
-    gt_time_split_account(&r->split, r->ps, gt_ps_made_of(r->ps), receiving, r,
-                          gt_timeline_now(r->timeline));
-  gt_ps_get_view(r->ps, gt_timeline_now(r->timeline), &v);
+  if (sim->exact) gt_time_split_account(&r->split, r->ps, gt_ps_made_of(r->ps), receiving, r, now);
+  gt_ps_get_view(r->ps, now, &v);
   r->steps = v.steps;
   r->training = v.phase == GT_PS_TRAINING;
   r->evaluating = v.evaluating && r->training;
-  bool over = v.phase == GT_PS_STOPPED;
-  if (v.phase == GT_PS_COMPLETE) {
-    if (!r->complete && gt_timeline_now(r->timeline) > r->sim->complete)
-      r->sim->complete = gt_timeline_now(r->timeline);
-    r->complete = true;
-    over = gt_ending_step(&r->ending, gt_timeline_now(r->timeline));
-  }
-  if (v.phase == GT_PS_STOPPED) {
-    r->sim->code = v.stop_code;
+  r->stopped = v.phase == GT_PS_STOPPED;
+  r->entering = v.entering;
+  r->outside = v.outside;
+  r->minority = v.minority;
+  r->out = v.out;
+  const bool complete = v.phase == GT_PS_COMPLETE;
+  if (complete && !r->complete && now > sim->complete) sim->complete = now;
+  r->complete = complete;
+  bool over = r->stopped && !sim->faults;
+  if (over) {
+    sim->code = v.stop_code;
     gt_sim_end_result(r);
   }
+  if (complete && (sim->ending || !sim->faults)) over = gt_ending_step(&r->ending, now);
   if (over)
     leave(r);
   else
-    gt_sim_agenda_set(&r->sim->agenda, r->id, next_event(r).at);
+    gt_sim_agenda_set(&sim->agenda, r->id, next_event(r).at);
 }
 
 /* ---- the simulation -------------------------------------------------------------------------- */
@@ -380,6 +426,25 @@ static gt_status check(const gt_sim_spec *spec) {
             job->regions[a].name, job->regions[b].name);
   }
   return GT_OK;
+}
+
+static sim_faults *open_faults(const gt_job *job) {
+  if (job->nfaults == 0) return NULL;
+  sim_faults *f = GT_NEW(sim_faults);
+  f->next = gt_faults_open(job);
+  f->continues = job->sync.on_loss == GT_ON_LOSS_CONTINUE;
+  f->patience = gt_from_seconds(job->limits.wan_patience_s);
+  f->resumes = GT_NEW_ARRAY(bool, job->nregions);
+  return f;
+}
+
+static void close_faults(sim_faults *f) {
+  if (!f) return;
+  gt_faults_close(f->next);
+  gt_heap_close(&f->due);
+  gt_free(f->cuts);
+  gt_free(f->resumes);
+  gt_free(f);
 }
 
 static gt_status open_regions(gt_sim *sim) {
@@ -416,7 +481,9 @@ static void tell_progress(const gt_sim *sim) {
 gt_status gt_sim_step(gt_sim *sim, size_t *region) {
   size_t first = gt_sim_agenda_first(&sim->agenda);
   if (sim->agenda.at[first] > sim->moved + STUCK) return stuck(sim);
-  step(&sim->regions[first]);
+  const gt_event e = next_event(&sim->regions[first]);
+  handle(&sim->regions[first], &e);
+  gt_sim_settle(&sim->regions[first]);
   if (++sim->events % LOOKED_EVERY == 0) tell_progress(sim);
   *region = first;
   return GT_OK;
@@ -436,20 +503,23 @@ gt_status gt_sim_open(gt_sim **out, const gt_sim_spec *spec) {
   sim->workers = gt_ps_workers_of(spec->job);
   sim->regions = GT_NEW_ARRAY(sim_region, sim->n);
   gt_sim_agenda_open(&sim->agenda, sim->n);
+  sim->faults = open_faults(spec->job);
   gt_status status = open_regions(sim);
   if (status != GT_OK) {
     gt_sim_close(sim);
     return status;
   }
-  for (size_t i = 0; i < sim->n; i++) start(&sim->regions[i]);
+  for (size_t i = 0; i < sim->n; i++) gt_sim_start(&sim->regions[i], 0);
   *out = sim;
   return GT_OK;
 }
 
 void gt_sim_close(gt_sim *sim) {
   if (!sim) return;
+  for (size_t i = 0; i < sim->nmessages; i++) gt_free(sim->messages[i].body);
   for (size_t i = 0; i < sim->n; i++) close_region(&sim->regions[i]);
   gt_sim_agenda_close(&sim->agenda);
+  close_faults(sim->faults);
   gt_free(sim->regions);
   gt_free(sim->weights);
   gt_routes_close(&sim->routes);
@@ -462,7 +532,7 @@ void gt_sim_close(gt_sim *sim) {
 /* ---- results --------------------------------------------------------------------------------- */
 
 void gt_sim_get_totals(const gt_sim *sim, gt_sim_totals *t) {
-  *t = (gt_sim_totals){.virtual_s = gt_seconds(gt_timeline_now(sim->regions[0].timeline)),
+  *t = (gt_sim_totals){.virtual_s = gt_seconds(gt_timeline_now(sim->regions[sim->lead].timeline)),
                        .train_s = gt_seconds(sim->complete),
                        .code = sim->code,
                        .events = sim->events};

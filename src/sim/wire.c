@@ -1,5 +1,7 @@
 /* Links between regions: puts frames on a link and delivers them in the same order as src/wan does,
    but without contents. */
+#include <string.h>
+
 #include "internal.h"
 
 #define LAST_FRAME   ((uint32_t)1 << 31)
@@ -65,6 +67,7 @@ static gt_frame_header unpack(const gt_sim *sim, const sim_message *m) {
                           .sequence = h->sequence,
                           .most_bytes = h->most_bytes,
                           .message_bytes = m->bytes,
+                          .epoch = m->epoch,
                           .value = h->value,
                           .detail = h->detail,
                           .range = h->range};
@@ -82,6 +85,8 @@ static void drop_user(gt_sim *sim, uint32_t i) {
   sim_message *m = message(sim, i);
   if (--m->users > 0) return;
   drop_route(sim, &m->head);
+  gt_free(m->body);
+  m->body = NULL;
   m->next = sim->spare;
   sim->spare = i;
 }
@@ -123,7 +128,8 @@ void gt_sim_wires_close(sim_region *r) {
 static void set_due(sim_region *r, size_t peer) {
   sim_wire *w = &r->wires[peer];
   gt_ns due = GT_NEVER;
-  if (w->control.first != SIM_NONE || w->bulk.first != SIM_NONE) due = w->wire.link.busy_until;
+  if (!w->cut && (w->control.first != SIM_NONE || w->bulk.first != SIM_NONE))
+    due = w->wire.link.busy_until;
   if (w->leaving.first != SIM_NONE && message(r->sim, w->leaving.first)->depart < due)
     due = message(r->sim, w->leaving.first)->depart;
   if (due == w->due) return;
@@ -132,11 +138,20 @@ static void set_due(sim_region *r, size_t peer) {
     gt_heap_push(&r->due, (gt_heap_entry){.at = due, .key = peer, .a = (uint32_t)peer});
 }
 
-void gt_sim_send(sim_region *r, size_t peer, const gt_frame_header *head, size_t bytes,
-                 uint64_t cookie, gt_ns now) {
+/* Returns a copy of the body of a message about members; NULL: other bodies have no contents. */
+static void *body_of(const gt_frame_header *head, const void *payload, size_t bytes) {
+  if (!payload || (head->kind != GT_MSG_MEMBERS && head->kind != GT_MSG_GROUP)) return NULL;
+  void *body = gt_alloc(bytes, 1);
+  memcpy(body, payload, bytes);
+  return body;
+}
+
+void gt_sim_send(sim_region *r, size_t peer, const gt_frame_header *head, const void *payload,
+                 size_t bytes, uint64_t cookie, gt_ns now) {
   gt_sim *sim = r->sim;
   sim_wire *w = &r->wires[peer];
   sim_list *q = gt_msg_is_control(head->kind) ? &w->control : &w->bulk;
+  if (w->down) return;
   uint32_t i = new_message(sim);
   sim_message *m = message(sim, i);
   *m = (sim_message){.head = pack(sim, r->id, head),
@@ -145,6 +160,9 @@ void gt_sim_send(sim_region *r, size_t peer, const gt_frame_header *head, size_t
                      .queued = now,
                      .next = SIM_NONE,
                      .next_leaving = SIM_NONE,
+                     .body = body_of(head, payload, bytes),
+                     .epoch = head->epoch,
+                     .start = (uint16_t)r->starts,
                      .users = 1};
   if (q->first == SIM_NONE)
     q->first = i;
@@ -172,7 +190,7 @@ bool gt_sim_drop(sim_region *r, size_t peer, uint64_t cookie) {
 /* ---- leaving --------------------------------------------------------------------------------- */
 
 static sim_list *next_queue(gt_sim *sim, sim_wire *w, gt_ns now) {
-  if (w->wire.link.busy_until > now) return NULL;
+  if (w->wire.link.busy_until > now || w->cut) return NULL;
   if (w->control.first == SIM_NONE) return w->bulk.first == SIM_NONE ? NULL : &w->bulk;
   if (w->bulk.first == SIM_NONE) return &w->control;
   return gt_wire_control_first(&w->wire, message(sim, w->control.first)->queued,
@@ -193,7 +211,7 @@ static void travel(sim_region *r, size_t peer, uint32_t i, size_t frame_bytes, b
                                .key = ((uint64_t)r->id << SENDER_SHIFT) | to->arrived++,
                                .a = i,
                                .b = (uint32_t)frame_bytes | (last ? LAST_FRAME : 0)});
-  if (arrive < r->sim->agenda.at[peer] && !to->ended)
+  if (arrive < r->sim->agenda.at[peer] && !to->ended && !to->away)
     gt_sim_agenda_set(&r->sim->agenda, peer, arrive);
 }
 
@@ -308,11 +326,17 @@ gt_ns gt_sim_arrival_next(const sim_region *r) {
   return passes < at ? passes : at;
 }
 
+/* A message of a region from before its last start is void. */
 static void hand_on(sim_region *r, uint32_t message_of, bool last) {
-  gt_frame_header head = unpack(r->sim, message(r->sim, message_of));
+  sim_message *m = message(r->sim, message_of);
+  gt_frame_header head = unpack(r->sim, m);
+  const bool counts = last && m->start == (uint16_t)r->sim->regions[head.from].starts;
+  void *body = last ? m->body : NULL;
+  if (last) m->body = NULL;
   drop_user(r->sim, message_of);
   if (!gt_msg_is_control(head.kind)) r->wires[head.from].receiving = !last;
-  if (last) r->wire_hooks->message(r, &head);
+  if (counts) r->wire_hooks->message(r, &head, body);
+  gt_free(body);
 }
 
 /* Takes the next frame that has passed the access. */
@@ -343,4 +367,37 @@ void gt_sim_deliver(sim_region *r) {
   }
   const gt_heap_entry e = gt_heap_pop(&r->arrivals);
   if (r->landing.access.rate_bps <= 0 || put(r, &e)) hand_on(r, e.a, e.b & LAST_FRAME);
+}
+
+/* ---- faults ---------------------------------------------------------------------------------- */
+
+static void clear(gt_sim *sim, sim_list *list) {
+  for (uint32_t i = list->first, next; i != SIM_NONE; i = next) {
+    next = message(sim, i)->next;
+    drop_user(sim, i);
+  }
+  *list = (sim_list){SIM_NONE, SIM_NONE};
+}
+
+void gt_sim_wire_clear(sim_region *r, size_t peer) {
+  sim_wire *w = &r->wires[peer];
+  clear(r->sim, &w->control);
+  clear(r->sim, &w->bulk);
+  for (uint32_t i = w->leaving.first, next; i != SIM_NONE; i = next) {
+    next = message(r->sim, i)->next_leaving;
+    drop_user(r->sim, i);
+  }
+  w->leaving = (sim_list){SIM_NONE, SIM_NONE};
+  w->receiving = false;
+  set_due(r, peer);
+}
+
+void gt_sim_wire_cut(sim_region *r, size_t peer, bool cut) {
+  r->wires[peer].cut = cut;
+  set_due(r, peer);
+}
+
+void gt_sim_arrivals_clear(sim_region *r) {
+  while (r->landing.busy) drop_user(r->sim, (uint32_t)gt_landing_take(&r->landing).of.number);
+  while (r->arrivals.n > 0) drop_user(r->sim, gt_heap_pop(&r->arrivals).a);
 }

@@ -55,7 +55,7 @@ static void keys(void) {
   with("snyc: {period: 8}\n", "@: unknown key snyc; did you mean sync?");
   with("sync.period: 8\n",
        "@: unknown key sync.period; expected one of name, seed, model, data, train, regions, "
-       "pipeline, sync, wan, compute, profile, checkpoint, limits, log, plan, slurm there");
+       "pipeline, sync, wan, faults, compute, profile, checkpoint, limits, log, plan, slurm there");
   with("checkpoint: {colour: red}\n",
        "@: unknown key checkpoint.colour; expected one of every, keep there");
   with("wan: {links: [{between: [shanghai, chongqing], latncy: 3 ms}]}\n",
@@ -108,6 +108,24 @@ static void values(void) {
        "@: sync.hub is \"a\" and sync.topology ring; sync.hub requires topology hub");
   with("sync: {topology: hub, hub: nowhere}\n",
        "@: sync.hub is \"nowhere\", which is not a region of the job; expected the name of one");
+  with("faults: [{lost: 10 s}]\n", "@: faults.0 has lost without region; expected both");
+  with("faults: [{region: shanghai}]\n",
+       "@: faults.0 has 0 of lost, cut, coordinator and mtbf; expected exactly one");
+  with("faults: [{region: shanghai, lost: 1 s, mtbf: 1 h}]\n",
+       "@: faults.0 has 2 of lost, cut, coordinator and mtbf; expected exactly one");
+  with("faults: [{mtbf: 1 h}]\n", "@: faults.0 has mtbf without mttr; expected both");
+  with("faults: [{coordinator: 0 s, for: 5 s}, {link: [shanghai, chongqing], cut: 0 s}]\n",
+       "@: faults.1 has cut without for; expected both");
+  with("faults: [{coordinator: 0 s, for: 5 s, back: 9 s}]\n",
+       "@: faults.0 has coordinator and back; expected one of them");
+  with("faults: [{region: shanghai, lost: 10 s, back: 10 s}]\n",
+       "@: faults.0.back is 10 s and lost 10 s; back must be later");
+  with("faults: [{region: hai, lost: 10 s}]\n",
+       "@: faults.0.region is \"hai\", which is not a region of the job; expected the name of one");
+  with("faults: [{link: [shanghai, shanghai], cut: 10 s, for: 1 s}]\n",
+       "@: faults.0.link names shanghai twice; expected two regions");
+  with("faults: [{mtbf: 1 h, mttr: 6 min}]\nlimits: {wan_bytes: 1 GiB}\n",
+       "@: faults is given with limits.wan_bytes; expected one of them");
   with("sync: {on_loss: continue, tie: nowhere}\n",
        "@: sync.tie is \"nowhere\", which is not a region of the job; expected the name of one");
   with("sync: {tie: a}\n", "@: sync.tie is given and sync.on_loss is stop; it is for sync.on_loss "

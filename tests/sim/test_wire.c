@@ -25,7 +25,8 @@ static struct {
   size_t ndeparted, narrived, at; /* at: where the last one arrived */
 } told;
 
-static void on_message(sim_region *r, const gt_frame_header *head) {
+static void on_message(sim_region *r, const gt_frame_header *head, const void *body) {
+  assert_null(body);
   told.arrived[told.narrived++] = head->kind;
   told.at = r->id;
 }
@@ -70,7 +71,7 @@ static int close_pair(void **state) {
 
 static void send(pair *p, gt_msg_kind kind, size_t bytes, uint64_t cookie) {
   const gt_frame_header head = {.kind = (uint8_t)kind};
-  gt_sim_send(&p->regions[0], 1, &head, bytes, cookie, 0);
+  gt_sim_send(&p->regions[0], 1, &head, NULL, bytes, cookie, 0);
 }
 
 /* Polls until nothing is in flight. */
@@ -130,7 +131,7 @@ static void test_activations_are_counted_by_kind(void **state) {
   for (uint64_t i = 0; i < 3; i++) {
     const gt_frame_header head = {
         .kind = kinds[i], .flags = GT_FRAME_ROUTED, .route = {.destination = 1, .count = 4}};
-    gt_sim_send(&p->regions[0], 1, &head, bytes[i], 7 + i, 0);
+    gt_sim_send(&p->regions[0], 1, &head, NULL, bytes[i], 7 + i, 0);
   }
   send(p, GT_MSG_UPDATE, BYTES, 10);
   run(p);
