@@ -244,8 +244,9 @@ static bool waits(const gt_ps *ps) {
 
 /* Repeats what a region can have missed that was not connected yet, or had another decider. */
 void gt_ps_members_tick(gt_ps *ps) {
-  const ps_epoch *e = &ps->epoch;
+  ps_epoch *e = &ps->epoch;
   const int64_t incarnation = (int64_t)ps->spec.members.incarnation;
+  e->beats++;
   if (!e->changes || e->owes) return;
   for (size_t r = 0; r < ps->spec.nregions; r++) {
     if (r == ps->spec.self) continue;
@@ -314,6 +315,16 @@ static gt_status refused(gt_ps *ps, size_t from, const int64_t *words) {
   return GT_OK;
 }
 
+#define PATIENT_BEATS 10
+
+/* Two members that have lost each other can both propose a region that returns, each with a higher
+   number than the other.  It keeps to the first one, unless that one does not decide for a while. */
+static bool keeps_to_another(const gt_ps *ps, size_t from) {
+  const ps_epoch *e = &ps->epoch;
+  return e->outside && e->owes_since > 0 && from > e->decider && !e->lost[e->decider] &&
+         e->beats < e->owes_since + PATIENT_BEATS;
+}
+
 /* Accepts the proposal of this region's decider. */
 static void take_proposal(gt_ps *ps, size_t from, int64_t number, const int64_t *words) {
   ps_epoch *e = &ps->epoch;
@@ -321,6 +332,7 @@ static void take_proposal(gt_ps *ps, size_t from, int64_t number, const int64_t 
   const bool follows = e->outside || e->ready[from] > e->number;
   if (!follows && !e->member[from]) say(ps, from, M_OUT, e->number, NULL, 0);
   if (!follows && (gt_ps_first_member(ps) != from || !e->member[from])) return;
+  if (keeps_to_another(ps, from)) return;
   if (number <= e->promised) {
     if (number < e->promised || e->decider != from) say(ps, from, M_NEWER, e->promised, NULL, 0);
     return;
@@ -329,6 +341,7 @@ static void take_proposal(gt_ps *ps, size_t from, int64_t number, const int64_t 
   ps->spec.host.epoch(ps->spec.host.ctx, number, NULL);
   e->decider = from;
   e->owes = true;
+  e->owes_since = e->beats;
   gt_ps_set_read(words, e->in, ps->spec.nregions);
   freeze(ps);
 }

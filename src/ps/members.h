@@ -39,6 +39,7 @@ typedef struct {
   int64_t promised;
   size_t decider;
   bool frozen, owes;
+  int64_t beats, owes_since; /* heartbeats so far; then, at the last proposal; 0: none */
   /* At the decider: proposing; the members proposed; regions that ask to return; reports. */
   bool proposing, *in, *joins;
   ps_report *reports;
