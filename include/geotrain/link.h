@@ -234,7 +234,7 @@ gt_status gt_links_delays(const gt_links *links, const gt_job *job, gt_ns *delay
 #define GT_FRAME_HEADER_MAX   96
 #define GT_FRAME_PAYLOAD_MAX  ((size_t)1 << 20)
 #define GT_CONTROL_NUMBERS    ((size_t)512) /* maximum number of float64 in a control message */
-#define GT_PROTOCOL_VERSION   14
+#define GT_PROTOCOL_VERSION   15
 #define GT_HELLO_BYTES        ((size_t)1456) /* payload of a HELLO, which opens every link */
 
 typedef enum {

@@ -323,6 +323,8 @@ void gt_ps_end(gt_ps *ps);
 gt_ns gt_ps_next(const gt_ps *ps);
 /* Requests that the run stop with a checkpoint; it then ends with `code` (75, 6). */
 void gt_ps_stop(gt_ps *ps, gt_status code, gt_ns now);
+/* Does the same for this region alone, if members change: the others continue without it. */
+void gt_ps_leave(gt_ps *ps, gt_status code, gt_ns now);
 /* Opens the last checkpoint round.  The lead calls it when all regions are complete.  With stages,
    in the middle of a step: the round opens when the step is committed. */
 void gt_ps_last_round(gt_ps *ps, gt_ns now);

@@ -46,6 +46,9 @@ void gt_tcp_begun(gt_peers *peers);
 uint64_t gt_tcp_start(const gt_tcp *tcp);
 /* True if this region returns.  Local. */
 bool gt_tcp_returns(const gt_tcp *tcp);
+/* Call before the gateway is closed: the region ends with this code, and regions that continue
+   without it need not wait for it.  Without gt_tcp_spec.restarts, no effect.  Local. */
+void gt_tcp_leave(gt_tcp *tcp, gt_status code);
 /* Sets the number of the run, the same in all regions and in no other run: call before a gateway is
    opened.  Local. */
 void gt_tcp_set_run(gt_tcp *tcp, uint64_t id);

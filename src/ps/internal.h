@@ -355,6 +355,8 @@ void gt_ps_round_take(gt_ps *ps, int64_t round, gt_status stop_code);
 void gt_ps_round_message(gt_ps *ps, size_t from, const gt_frame_header *head);
 void gt_ps_round_written(gt_ps *ps, int64_t round); /* here */
 void gt_ps_round_whole(gt_ps *ps);
+/* A region without a majority, or without the others, that is to stop takes its last round. */
+void gt_ps_round_alone(gt_ps *ps);
 
 /* drain.c */
 void gt_ps_drain(gt_ps *ps); /* the region makes no more steps: the strategies send the rest */

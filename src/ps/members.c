@@ -44,6 +44,19 @@ static void freeze(gt_ps *ps) {
 
 static void consider(gt_ps *ps);
 
+/* This region is no member any more. */
+static void leave(gt_ps *ps) {
+  ps->epoch.out = true;
+  ps->epoch.proposing = false;
+  freeze(ps);
+}
+
+void gt_ps_leave(gt_ps *ps, gt_status code, gt_ns now) {
+  gt_ps_at(ps, now);
+  leave(ps);
+  gt_ps_stop(ps, code, now);
+}
+
 /* ---- entering an epoch ----------------------------------------------------------------------- */
 
 static bool all_ready(const gt_ps *ps) {
@@ -163,7 +176,7 @@ void gt_ps_members_pump(gt_ps *ps) {
   ps_epoch *e = &ps->epoch;
   int64_t words[GT_CONTROL_NUMBERS];
   if (!e->changes) return;
-  if (e->minority || e->out) gt_ps_round_whole(ps);
+  gt_ps_round_alone(ps);
   if (!e->owes || ps->own_written < ps->round) return;
   e->owes = false;
   const size_t n = gt_ps_report_write(ps, words);
@@ -291,9 +304,9 @@ static void take_join(gt_ps *ps, size_t from, uint64_t incarnation) {
   if (gt_ps_first_member(ps) != ps->spec.self) return;
   if (proposed && e->proposing && !e->reports[from].here) send_proposal(ps, from);
   if (proposed) return;
-  if (ps->phase == GT_PS_COMPLETE || ps->phase == GT_PS_STOPPED)
+  if (ps->phase == GT_PS_COMPLETE)
     say(ps, from, M_REFUSE, e->number, ended, 2);
-  else
+  else if (ps->phase != GT_PS_STOPPED)
     propose(ps, true);
 }
 
@@ -434,8 +447,7 @@ static void take_out(gt_ps *ps, size_t from, int64_t number) {
   const bool hopes = e->frozen && e->promised > number && e->decider != ps->spec.self;
   if (number < e->number) correct(ps, from);
   if (e->outside || number <= e->number || hopes) return;
-  e->out = true;
-  freeze(ps);
+  leave(ps);
 }
 
 /* Returns the number of words of a message. */

@@ -164,11 +164,18 @@ void gt_ps_round_written(gt_ps *ps, int64_t round) {
   gt_ps_round_whole(ps);
 }
 
+void gt_ps_round_alone(gt_ps *ps) {
+  if (!is_alone(ps)) return;
+  if (ps->want_stop != GT_OK && !gt_ps_frozen(ps) && ps->own_written >= ps->round)
+    gt_ps_round_take(ps, ps->round + 1, ps->want_stop);
+  gt_ps_round_whole(ps);
+}
+
 void gt_ps_stop(gt_ps *ps, gt_status code, gt_ns now) {
   gt_ps_at(ps, now);
   if (ps->want_stop == GT_OK) ps->want_stop = code;
-  if (is_alone(ps) && !gt_ps_frozen(ps) && ps->own_written >= ps->round)
-    gt_ps_round_take(ps, ps->round + 1, code);
+  if (is_alone(ps))
+    gt_ps_round_alone(ps);
   else
     gt_ps_round_check(ps);
 }

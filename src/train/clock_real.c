@@ -270,6 +270,7 @@ static gt_status real_loop(gt_server *s) {
   /* After a stop the other regions discard data, and the checkpoint contains it.  Sending it over a
      slow link would only delay the end. */
   if (status != GT_OK) gt_gateway_drop_bulk(s->gateway);
+  gt_server_leave_others(s);
   flush(s);
   gt_server_end_workers(s, status);
   gt_server_progress(s, gt_now(), true);

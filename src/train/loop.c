@@ -58,7 +58,7 @@ void gt_server_watch_regions(gt_server *s, gt_ns now) {
   gt_server_watch_members(s, now);
   if (gt_server_ending_released(s->ending)) return;
   for (size_t p = 0; p < s->run->job->nregions; p++) {
-    if (p == s->run->roles.region_id || !gt_ps_is_member(s->ps, p)) continue;
+    if (p == s->run->roles.region_id) continue;
     gt_ns heard = gt_gateway_heard(s->gateway, p);
     if (heard < s->watched_at) heard = s->watched_at;
     if (gt_seconds(now - heard) >= s->patience_s[p] && !gt_server_give_up(s, p, now))

@@ -9,6 +9,8 @@
 #include "geotrain/ps_of_job.h"
 #include "internal.h"
 
+#define DIAL_S 15.0 /* the others dial a region that returns at intervals of up to 5 s */
+
 bool gt_server_members_change(const gt_server *s) {
   return s->run->tcp && s->run->job->sync.on_loss == GT_ON_LOSS_CONTINUE;
 }
@@ -69,11 +71,30 @@ void gt_server_members_host(gt_ps_host *host) {
 bool gt_server_give_up(gt_server *s, size_t peer, gt_ns now) {
   if (!gt_server_members_change(s)) return false;
   if (gt_gateway_left(s->gateway, peer)) return true;
+  if (!gt_ps_is_member(s->ps, peer)) {
+    gt_gateway_forget(s->gateway, peer);
+    return true;
+  }
   gt_log(GT_LOG_WARN, "region %s is lost: waited %.0f s (limits.wan_patience) for any sign of it",
          s->run->job->regions[peer].name, s->patience_s[peer]);
   gt_gateway_forget(s->gateway, peer);
   gt_ps_lost(s->ps, peer, now);
   return true;
+}
+
+void gt_server_leave_others(gt_server *s) {
+  for (size_t p = 0; gt_server_members_change(s) && p < s->run->job->nregions; p++)
+    if (p != s->run->roles.region_id && !gt_ps_is_member(s->ps, p))
+      gt_gateway_forget(s->gateway, p);
+}
+
+/* True if a region that this one has found in the run can still take it back. */
+static bool others_left(const gt_server *s, gt_ns now) {
+  for (size_t p = 0; p < s->run->job->nregions; p++) {
+    if (p == s->run->roles.region_id || s->gone[p] || gt_gateway_left(s->gateway, p)) continue;
+    if (gt_seconds(now - gt_gateway_heard(s->gateway, p)) < s->patience_s[p] + DIAL_S) return true;
+  }
+  return false;
 }
 
 /* The regions have moved on without this one, or cannot decide: it waits as long as for a region,
@@ -83,9 +104,10 @@ void gt_server_watch_members(gt_server *s, gt_ns now) {
   if (!gt_server_members_change(s)) return;
   gt_ps_get_view(s->ps, gt_server_now(s), &v);
   if (v.outside) {
-    if (gt_seconds(now - s->watched_at) > s->run->start_limit_s)
+    const double limit_s = others_left(s, now) ? s->run->start_limit_s : 0;
+    if (gt_seconds(now - s->started) > limit_s)
       gt_panic(GT_ERR_LOST, "waited %.0f s for the other regions to take region %s back",
-               s->run->start_limit_s, s->run->region);
+               gt_seconds(now - s->started), s->run->region);
     return;
   }
   if (!v.minority && !v.out) {

@@ -52,6 +52,8 @@ static gt_status members(gt_server *s, double t, int64_t epoch, int64_t step) {
   gt_log(GT_LOG_WARN, "step %lld: epoch %lld begins with the regions %s", (long long)step,
          (long long)epoch, names);
   s->ending = gt_server_ending_open(s, s->ending);
+  if (s->returns) gt_tcp_begun(s->run->roles.ps); /* it can tell others now how the run began */
+  s->returns = false;
   return gt_record_line(s->record, t, "members", "epoch", 'i', epoch, "members", 's', names, "step",
                         'i', step, NULL);
 }
@@ -301,7 +303,10 @@ void gt_server_stop(gt_server *s, gt_ns now) {
                "%s: the run stops with a checkpoint; if its launcher kills it first, continue from "
                "the newest whole round with --run-dir %s --resume=auto",
                signal_name(gt_stop_requested()), s->run->run_dir);
-  gt_ps_stop(s->ps, GT_STOPPED, now);
+  if (gt_server_members_change(s))
+    gt_ps_leave(s->ps, GT_STOPPED, now);
+  else
+    gt_ps_stop(s->ps, GT_STOPPED, now);
 }
 
 void gt_server_stopped(const gt_server *s, gt_status code) {

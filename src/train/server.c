@@ -105,6 +105,7 @@ static void on_departed(void *ctx, size_t peer, uint64_t cookie, gt_ns now) {
 
 static void on_lost(void *ctx, size_t peer, gt_ns now) {
   gt_server *s = ctx;
+  s->gone[peer] = true;
   if (s->ps) gt_ps_lost(s->ps, peer, s->clock->attended(s, now));
 }
 
@@ -341,7 +342,7 @@ static gt_status open_server(gt_server *s, gt_run *run, const gt_clock_ops *cloc
   if (status == GT_OK) gt_server_stages_say_memory(s);
   if (status == GT_OK) gt_server_tell_routes(s);
   if (status == GT_OK && round > 0 && !s->partial) gt_server_spread(s);
-  if (status == GT_OK && gt_server_members_change(s)) gt_tcp_begun(run->roles.ps);
+  if (status == GT_OK && gt_server_members_change(s) && !s->returns) gt_tcp_begun(run->roles.ps);
   return status;
 }
 
@@ -375,6 +376,7 @@ static gt_status serve(gt_run *run, const gt_clock_ops *clock, gt_live_mode live
   bool opened = status == GT_OK;
   if (opened) status = clock->loop(&s);
   if (opened && (status == GT_STOPPED || status == GT_ERR_LIMIT)) gt_server_stopped(&s, status);
+  if (run->tcp) gt_tcp_leave(run->tcp, status);
   close_server(&s);
   return status;
 }

@@ -245,6 +245,7 @@ static void drop_all(gt_gateway *g, size_t peer) {
 }
 
 void gt_gateway_forget(gt_gateway *gateway, size_t peer) {
+  if (gateway->senders[peer].gone) return;
   drop_all(gateway, peer);
   gateway->senders[peer].gone = true;
   gateway->ops->forget(gateway->transport, peer);

@@ -224,7 +224,7 @@ static void share(gt_peers *peers, size_t from, void *data, size_t bytes,
 static void close_group(gt_peers *peers) {
   group *g = (group *)peers;
   gt_on_panic(NULL, NULL);
-  gt_tcp_say_bye(g->transport, GT_OK);
+  gt_tcp_say_bye(g->transport, g->tcp->code);
   gt_transport_tcp.close(g->transport, CLOSE_S);
   for (size_t r = 0; r < g->peers.size; r++) forget(&g->told[r]);
   forget(&g->sent);

@@ -334,6 +334,10 @@ uint64_t gt_tcp_start(const gt_tcp *tcp) {
   return tcp->start;
 }
 
+void gt_tcp_leave(gt_tcp *tcp, gt_status code) {
+  if (tcp->restarts) tcp->code = code;
+}
+
 bool gt_tcp_returns(const gt_tcp *tcp) {
   return tcp->returns;
 }

@@ -73,6 +73,7 @@ struct gt_tcp {
   size_t nstreams; /* connections of a lane between gateways */
   bool restarts;
   bool returns;    /* this start of the region */
+  gt_status code;  /* with which this region ends */
   uint64_t *ended; /* nregions: the start of each region that has ended with an error; 0: none */
   struct gt_transport *open[GT_TCP_TRANSPORTS]; /* NULL: not open */
   gt_parked *parked;                            /* nregions x nstreams */

@@ -275,7 +275,7 @@ static bool all_left(gt_transport *t) {
 static void part(gt_transport *t) {
   gt_backoff backoff = {0};
   const gt_ns until = gt_now() + gt_from_seconds(PART_S);
-  gt_tcp_say_bye(t, GT_OK);
+  gt_tcp_say_bye(t, t->tcp->code);
   while (!all_left(t) && gt_now() < until) gt_backoff_sleep(&backoff, GT_BACKOFF_BUSY, until);
 }
 

@@ -20,6 +20,20 @@ certify() {
 }
 tls='tls: {ca: ca/ca.pem, cert: <region>.pem, key: <region>.key}'
 
+# three_sites STEPS: apart.yaml, of three regions of which one only dials, with sync.on_loss continue
+# and steps of 50 ms.
+three_sites() {
+  local port second
+  data_train=1200
+  job job.yaml
+  read -r port second < <(free_ports 2)
+  certify east west north
+  sed -e 's/shares: \[1, 1\]/shares: [1, 1, 1]/' -e '/name: west, ranks: 2/a\  - {name: north, ranks: 2}' -e 's/emulate: true/emulate: false/' -e '/links:/d' \
+    -e "s/steps: 60/steps: $1/" -e 's/steps: 10/steps: 20/' -e 's/wan_patience: 30 s/wan_patience: 3 s/' \
+    -e "s|^wan:|wan:\n  transport: tcp\n  $tls|" -e 's/^sync: {/sync: {on_loss: continue, /' -e '$a compute: {step: 50 ms, emulate: true}' job.yaml |
+    sed -e "s/name: east, ranks: 2/name: east, ranks: 2, address: '127.0.0.1:$port'/" -e "s/name: west, ranks: 2/name: west, ranks: 2, address: '127.0.0.1:$second'/" >apart.yaml
+}
+
 # begin REGION RUN WORDS...: starts the region's MPI job; its run directory is RUN-REGION.
 declare -A pids
 begin() {

@@ -4,16 +4,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libregions.sh"
 sites=(east west north)
-
-data_train=1200
-job job.yaml
-read -r port second < <(free_ports 2)
-certify "${sites[@]}"
-sed -i -e 's/shares: \[1, 1\]/shares: [1, 1, 1]/' -e '/name: west, ranks: 2/a\  - {name: north, ranks: 2}' -e 's/emulate: true/emulate: false/' -e '/links:/d' \
-  -e 's/steps: 60/steps: 200/' -e 's/steps: 10/steps: 20/' -e 's/wan_patience: 30 s/wan_patience: 3 s/' job.yaml
-echo 'compute: {step: 50 ms, emulate: true}' >>job.yaml
-sed -e "s/name: east, ranks: 2/name: east, ranks: 2, address: '127.0.0.1:$port'/" -e "s/name: west, ranks: 2/name: west, ranks: 2, address: '127.0.0.1:$second'/" \
-  -e "s|^wan:|wan:\n  transport: tcp\n  $tls|" -e 's/^sync: {/sync: {on_loss: continue, /' job.yaml >apart.yaml
+three_sites 200
 
 # kill_site SITE: all its ranks, and its launcher.
 kill_site() {
