@@ -186,7 +186,7 @@ static void read_kept(const gt_server *s, kept_rounds *kept) {
   const size_t n = s->run->job->nregions;
   for (int64_t i = 0; i < own->nrounds; i++) {
     const gt_state_direction from = {.from = &s->run->kept.state};
-    bool members[GT_MAX_REGIONS];
+    bool members[GT_MAX_REGIONS] = {0};
     kept->verdict[i] = gt_setup_read_round(s->run, own->rounds[i]);
     if (kept->verdict[i] > GT_ROUND_DOUBTFUL) continue;
     if (gt_state_get(from.from, "ps/epoch/", "number", GT_TYPE_I64, &kept->epoch[i], 1) != GT_OK ||
