@@ -313,8 +313,11 @@ void gt_server_stopped(const gt_server *s, gt_status code) {
   gt_ps_view v;
   gt_ps_get_view(s->ps, gt_server_now(s), &v);
   recorded(gt_record_line(s->record, gt_server_elapsed(s), "stopped", "code", 'i', (int64_t)code,
-                          "reason", 's', code == GT_STOPPED ? "signal" : "limit", "step", 'i',
-                          v.steps, "round", 'i', v.whole_round, NULL));
+                          "reason", 's',
+                          code != GT_STOPPED ? "limit"
+                          : s->alone_stopped ? "members"
+                                             : "signal",
+                          "step", 'i', v.steps, "round", 'i', v.whole_round, NULL));
   if (code == GT_ERR_LIMIT && !v.whole_sound)
     gt_log_job(GT_LOG_WARN,
                "round %lld is not sound (non-finite numbers in it, or only non-finite gradients "

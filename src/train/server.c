@@ -390,9 +390,10 @@ static void say(const gt_run *run, const gt_peers *world, gt_status status) {
   if (status == GT_OK || world->rank != 0 || !gt_launch_first()) return;
   if (status == GT_STOPPED)
     fprintf(stderr,
-            "geotrain: stopped by a signal; a checkpoint was written; continue with --run-dir %s "
+            "geotrain: stopped %s; a checkpoint was written; continue with --run-dir %s "
             "--resume%s\n",
-            run->run_dir, gt_server_stopped_by_launcher() ? LAUNCHERS_CODE : "");
+            gt_stop_requested() ? "by a signal" : "without the other regions", run->run_dir,
+            gt_server_stopped_by_launcher() ? LAUNCHERS_CODE : "");
   else
     fprintf(stderr, "geotrain: %s\n", gt_error_text());
 }

@@ -90,6 +90,7 @@ minority() {
   for site in east north; do kill_site "$site" 2>/dev/null; done
   end west "$name" 75
   check "$name: it says why" grep -q 'no majority of the weight is left with region west' err
+  check "$name: its record too" grep -q '"event":"stopped","code":75,"reason":"members"' "$name-west/west.jsonl"
   for site in "${sites[@]}"; do begin "$site" "$name" --resume "$@"; done
   for site in "${sites[@]}"; do
     end "$site" "$name: all start again" 0
