@@ -98,6 +98,13 @@ minority() {
   done
 }
 
+# Without losses: the bits of a run whose regions cannot be lost.
+for run in continue stop; do
+  for site in "${sites[@]}"; do begin "$site" "calm-$run" --set sync.strategy=sma --set train.until.steps=60 --set "sync.on_loss=$run"; done
+  for site in "${sites[@]}"; do end "$site" "calm, $run" 0; done
+done
+check "calm: the same bits" same "$(field calm-continue-west params_sha256)" "$(field calm-stop-west params_sha256)"
+
 back north back --set sync.strategy=sma
 back east back-lead --set sync.strategy=ssgd --set sync.topology=hub
 lose north sma --set sync.strategy=sma
