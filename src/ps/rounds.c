@@ -148,7 +148,7 @@ void gt_ps_round_whole(gt_ps *ps) {
     ps->durable++;
   if (ps->durable < ps->spec.nregions) return;
   ps->whole_round = ps->round;
-  ps->spec.host.whole(ps->spec.host.ctx, ps->round);
+  if (!alone) ps->spec.host.whole(ps->spec.host.ctx, ps->round);
   if (ps->stop_code != GT_OK)
     ps->phase = GT_PS_STOPPED;
   else

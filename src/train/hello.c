@@ -112,14 +112,15 @@ static gt_status settle_asked(gt_server *s, int64_t asked, int64_t *round) {
 /* ---- the newest round ------------------------------------------------------------------------ */
 
 /* Decides whether a run with files but no round to resume from can start again.  It can if it ended
-   in its first round: then a region can have one whole file.  Anything else is a loss of data,
-   which a start from the beginning would hide. */
+   in its first round: then a region can have one whole file, and more if it has stopped without the
+   others.  Anything else is a loss of data, which a start from the beginning would hide. */
 static gt_status nothing_common(const gt_server *s) {
   size_t n = s->run->job->nregions;
   for (size_t p = 0; p < n; p++) {
     const gt_hello *h = &s->hellos[p];
     char path[1300];
-    if (h->damaged == 0 && s->nonfinite_round[p] == 0 && h->nrounds < 2) continue;
+    const bool few = h->nrounds < 2 || gt_server_members_change(s);
+    if (h->damaged == 0 && s->nonfinite_round[p] == 0 && few) continue;
     int64_t named = h->damaged              ? h->damaged
                     : s->nonfinite_round[p] ? s->nonfinite_round[p]
                                             : h->rounds[h->nrounds - 1];
