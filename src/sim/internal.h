@@ -153,8 +153,9 @@ typedef struct {
     gt_ns from, until;
   } * cuts; /* ncuts, in progress and past */
   size_t ncuts, cuts_capacity;
-  bool resuming; /* the run has ended, and waits for regions in order to start again */
-  bool *resumes; /* nregions: it starts again with the others, from the same round */
+  bool resuming;           /* the run has ended, and waits for regions in order to start again */
+  size_t nplaced, *placed; /* members whose next hops were found last, then these hops */
+  bool *resumes;           /* nregions: it starts again with the others, from the same round */
   gt_fault_result found;
 } sim_faults;
 

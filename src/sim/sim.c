@@ -3,6 +3,7 @@
    regions at the same time does not matter.  A region has its PS and the time of its workers, and
    its events in the same order as in a run under the virtual clock (src/train/clock_virtual.c). */
 #include <math.h>
+#include <string.h>
 
 #include "geotrain/ps_of_job.h"
 #include "geotrain/ps_passes.h"
@@ -76,11 +77,18 @@ static void host_epoch(void *ctx, int64_t number, const bool *members) {
   if (members) r->sim->faults->found.epochs = number;
 }
 
+/* All members of an epoch have the same next hops. */
 static void host_place(void *ctx, const size_t *regions, size_t n, size_t *next) {
   const sim_region *r = ctx;
   const gt_sim_spec *spec = &r->sim->spec;
-  gt_ps_place_members(spec->job, spec->links, r->sim->routes.topology, spec->parameters, regions, n,
-                      next);
+  sim_faults *f = r->sim->faults;
+  if (n != f->nplaced || memcmp(f->placed, regions, n * sizeof *regions) != 0) {
+    f->nplaced = n;
+    memcpy(f->placed, regions, n * sizeof *regions);
+    gt_ps_place_members(spec->job, spec->links, r->sim->routes.topology, spec->parameters, regions,
+                        n, f->placed + n);
+  }
+  memcpy(next, f->placed + n, n * sizeof *next);
 }
 
 static void host_taken(void *ctx, size_t worker) {
@@ -435,6 +443,7 @@ static sim_faults *open_faults(const gt_job *job) {
   f->continues = job->sync.on_loss == GT_ON_LOSS_CONTINUE;
   f->patience = gt_from_seconds(job->limits.wan_patience_s);
   f->resumes = GT_NEW_ARRAY(bool, job->nregions);
+  f->placed = GT_NEW_ARRAY(size_t, 2 * job->nregions);
   return f;
 }
 
@@ -444,6 +453,7 @@ static void close_faults(sim_faults *f) {
   gt_heap_close(&f->due);
   gt_free(f->cuts);
   gt_free(f->resumes);
+  gt_free(f->placed);
   gt_free(f);
 }
 
