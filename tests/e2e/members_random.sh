@@ -70,6 +70,16 @@ look_after() {
   ! grep -qE 'Segmentation|Assertion|AddressSanitizer|broken invariant' "$site.err" || over[$site]="$(grep -E 'Segmentation|Assertion|AddressSanitizer|broken invariant' "$site.err" | head -n 2)"
 }
 
+# dismiss: a region that starts when the others have ended waits for them; a signal ends it.
+dismiss() {
+  local site others
+  for site in "${sites[@]}"; do
+    [ -z "${over[$site]}" ] || continue
+    others=${over[*]}
+    [ "${others//[!y]/}" = yy ] && ! grep -q '^region east: ranks' "$site.err" && kill -USR1 "${pids[$site]}" && over[$site]=late
+  done
+}
+
 for run in $(seq "$runs"); do
   one_of ssgd sma asgd-ga && strategy=$drawn
   one_of mesh hub && topology=$drawn
@@ -83,6 +93,7 @@ for run in $(seq "$runs"); do
     for site in "${sites[@]}"; do look_after "$site" "${words[@]}"; done
     [ -n "${over[east]}" ] && [ -n "${over[west]}" ] && [ -n "${over[north]}" ] && break
     pause 0.2
+    dismiss
     [ "$SECONDS" -ge "$next" ] && [ "$events" -lt 5 ] || continue
     strike
     below 6 && next=$((SECONDS + 2 + drawn))
