@@ -17,4 +17,5 @@ typedef struct {
   int64_t resume_round; /* the round to resume from; 0: the newest */
   /* times are computed from the job's compute and wan sections and are the same in every run */
   bool virtual_clock;
+  bool trains; /* false: links and machines are measured */
 } gt_setup_options;

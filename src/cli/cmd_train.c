@@ -78,6 +78,7 @@ static gt_status take(void *ctx, int option, const char *argument) {
 static gt_status read_options(gt_train_options *o, gt_job_words *words, int argc, char **argv) {
   GT_TRY(gt_job_words_read(words, argc, argv, gt_options_train, take, o));
   o->setup.job_path = words->path;
+  o->setup.trains = true;
   o->setup.sets = words->sets;
   o->setup.nsets = words->nsets;
   if (o->setup.resume_round > 0) o->setup.resume = GT_RESUME_YES;

@@ -40,3 +40,5 @@ gt_status gt_setup_not_apart(void);
 /* Draws a number that no other run has, for the connections of gateways over TCP.  Collective over
    the PS ranks. */
 void gt_setup_draw_run(const gt_run *run);
+/* GT_ERR_JOB: the job can be planned, and not trained as it was started. */
+gt_status gt_setup_may_train(const gt_run *run);

@@ -552,6 +552,7 @@ static gt_status open_prices(gt_run *run) {
 gt_status gt_setup_open(gt_run *run, gt_peers *world, const gt_setup_options *options) {
   *run = (gt_run){.options = options};
   GT_TRY(open_job(run, world));
+  if (options->trains) GT_TRY(gt_setup_may_train(run));
   GT_TRY(open_roles(run, world));
   GT_TRY(gt_setup_open_machine(run));
   GT_TRY(open_links(run));

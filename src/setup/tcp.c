@@ -30,6 +30,22 @@ gt_status gt_setup_not_apart(void) {
                              "wan.transport tcp");
 }
 
+/* In one MPI job the loss of a rank ends all ranks; faults are for simulations. */
+gt_status gt_setup_may_train(const gt_run *run) {
+  const gt_setup_options *o = run->options;
+  const char *source = o->job_path ? o->job_path : "job.yaml";
+  if (run->job->nfaults > 0)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: faults is given; geotrain simulate has faults, geotrain train does not; "
+                   "expected a job without them (--set faults=null)",
+                   source);
+  if (run->job->sync.on_loss != GT_ON_LOSS_CONTINUE || o->region || o->virtual_clock) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB,
+                 "%s: sync.on_loss is continue, and all regions are in one MPI job; start each "
+                 "region as an MPI job of its own (--region, wan.transport tcp), or set stop",
+                 source);
+}
+
 void gt_setup_draw_run(const gt_run *run) {
   uint64_t id = 0;
   if (!run->tcp) return;

@@ -27,11 +27,6 @@ typedef struct {
 /* ---- virtual time ---------------------------------------------------------------------------- */
 
 static void *virtual_open(const gt_server *s) {
-  if (s->run->job->nfaults > 0)
-    gt_panic(
-        GT_ERR_JOB,
-        "faults is given; geotrain train has no faults, geotrain simulate does; expected a job "
-        "without them (--set faults=null)");
   virtual_clock *v = GT_NEW(virtual_clock);
   v->nworkers = (size_t)s->run->roles.region_size - 1;
   v->workers = GT_NEW_ARRAY(virtual_worker, v->nworkers);

@@ -398,23 +398,12 @@ static void say(const gt_run *run, const gt_peers *world, gt_status status) {
     fprintf(stderr, "geotrain: %s\n", gt_error_text());
 }
 
-/* In one MPI job the loss of a rank ends all ranks. */
-static gt_status can_lose(const gt_run *run) {
-  const gt_setup_options *o = run->options;
-  if (run->job->sync.on_loss != GT_ON_LOSS_CONTINUE || o->region || o->virtual_clock) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB,
-                 "%s: sync.on_loss is continue, and all regions are in one MPI job; start each "
-                 "region as an MPI job of its own (--region, wan.transport tcp), or set stop",
-                 o->job_path);
-}
-
 gt_status gt_train(const gt_train_options *options) {
   const gt_clock_ops *clock = options->setup.virtual_clock ? &gt_clock_virtual : &gt_clock_real;
   gt_run run;
   gt_stop_install();
   gt_peers *world = gt_net_start(120);
   gt_status status = gt_setup_open(&run, world, &options->setup);
-  if (status == GT_OK) status = can_lose(&run);
   if (status == GT_OK && !options->setup.run_dir)
     gt_log_job(GT_LOG_INFO, "the run directory is %s (--run-dir names another)", run.run_dir);
   if (status == GT_OK)
