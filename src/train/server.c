@@ -388,11 +388,13 @@ static gt_status serve(gt_run *run, const gt_clock_ops *clock, gt_live_mode live
 static void say(const gt_run *run, const gt_peers *world, gt_status status) {
   /* if each rank is a world of its own, only one prints */
   if (status == GT_OK || world->rank != 0 || !gt_launch_first()) return;
+  const bool alone =
+      run->job && run->job->sync.on_loss == GT_ON_LOSS_CONTINUE && !gt_stop_requested();
   if (status == GT_STOPPED)
     fprintf(stderr,
             "geotrain: stopped %s; a checkpoint was written; continue with --run-dir %s "
             "--resume%s\n",
-            gt_stop_requested() ? "by a signal" : "without the other regions", run->run_dir,
+            alone ? "without the other regions" : "by a signal", run->run_dir,
             gt_server_stopped_by_launcher() ? LAUNCHERS_CODE : "");
   else
     fprintf(stderr, "geotrain: %s\n", gt_error_text());

@@ -34,12 +34,6 @@ gt_ps_view w_view(const world *w, size_t region) {
   return view;
 }
 
-bool w_all_in(const world *w, gt_ps_phase phase) {
-  for (size_t i = 0; i < w->n; i++)
-    if (!w->regions[i].dead && w_view(w, i).phase != phase) return false;
-  return true;
-}
-
 void w_print(const world *w) {
   static const char *const phases[] = {"training", "draining", "following", "complete", "stopped"};
   const w_spec *s = &w->spec;

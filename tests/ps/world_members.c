@@ -111,3 +111,9 @@ void w_return(world *w, size_t region, gt_ns most) {
   w->restarts++;
   w_restart(r);
 }
+
+bool w_all_in(const world *w, gt_ps_phase phase) {
+  for (size_t i = 0; i < w->n; i++)
+    if (!w->regions[i].dead && w_view(w, i).phase != phase) return false;
+  return true;
+}
