@@ -235,7 +235,7 @@ static gt_status settle_members(gt_server *s, int64_t *round) {
     return nothing_common(s);
   }
   s->returns = (members >> self & 1) == 0;
-  s->partial = members != UINT64_MAX >> (64 - n);
+  for (size_t p = 0; p < n; p++) s->partial |= (members >> p & 1) == 0;
   return s->returns ? own_round(s, &s->hellos[self], round) : GT_OK;
 }
 
