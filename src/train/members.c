@@ -101,7 +101,7 @@ static bool others_left(const gt_server *s, gt_ns now) {
    and stops. */
 void gt_server_watch_members(gt_server *s, gt_ns now) {
   gt_ps_view v;
-  if (!gt_server_members_change(s)) return;
+  if (!gt_server_members_change(s) || s->stop_told) return;
   gt_ps_get_view(s->ps, gt_server_now(s), &v);
   if (v.outside) {
     const double limit_s = others_left(s, now) ? s->run->start_limit_s : 0;
