@@ -71,6 +71,9 @@ void gt_server_members_host(gt_ps_host *host) {
 bool gt_server_give_up(gt_server *s, size_t peer, gt_ns now) {
   if (!gt_server_members_change(s)) return false;
   if (gt_gateway_left(s->gateway, peer)) return true;
+  gt_ps_view v;
+  gt_ps_get_view(s->ps, now, &v);
+  if (v.outside) return true; /* it waits for all: gt_server_watch_members */
   if (!gt_ps_is_member(s->ps, peer)) {
     gt_gateway_forget(s->gateway, peer);
     return true;

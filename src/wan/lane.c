@@ -4,6 +4,7 @@
    them in order. */
 #include "lane.h"
 
+#include <math.h>
 #include <string.h>
 
 #define OUT_BYTES        ((size_t)64 << 10)
@@ -14,10 +15,11 @@
 
 /* ---- life of a connection -------------------------------------------------------------------- */
 
-static void dial_later(gt_lane *l, gt_stream *s) {
+/* Several attempts fit into the patience. */
+static void dial_later(const gt_tcp *tcp, gt_lane *l, gt_stream *s) {
   const int doublings = s->failures < DOUBLINGS ? s->failures : DOUBLINGS;
-  double delay_s = DIAL_AGAIN_S * (double)(1 << doublings);
-  if (delay_s > DIAL_AGAIN_MAX_S) delay_s = DIAL_AGAIN_MAX_S;
+  const double most_s = fmin(DIAL_AGAIN_MAX_S, tcp->patience_s / 4);
+  const double delay_s = fmin(DIAL_AGAIN_S * (double)(1 << doublings), most_s);
   s->dial_at = gt_now() + gt_from_seconds(delay_s * (0.5 + gt_rng_uniform(&l->rng)));
   s->failures++;
 }
@@ -45,7 +47,7 @@ void gt_lane_lose(gt_transport *t, size_t peer, gt_stream *s, const char *why) {
     gt_log(GT_LOG_WARN, "no connection with region %s: %s; trying again (%zu others not logged)",
            t->tcp->sites[peer].name, why, unsaid);
   drop(l, s);
-  dial_later(l, s);
+  dial_later(t->tcp, l, s);
 }
 
 void gt_lane_check(gt_transport *t, size_t peer, gt_ns now) {
@@ -293,6 +295,13 @@ static uint64_t greeted_ack(const gt_transport *t, const gt_tcp_record *hello) {
   return hello->peer_start == t->tcp->start || t->keeps ? hello->ack : 0;
 }
 
+/* The peer is there: every transport dials it now. */
+static void dial_now(const gt_tcp *tcp, size_t peer) {
+  for (size_t i = 0; i < GT_TCP_TRANSPORTS; i++)
+    for (size_t k = 0; tcp->open[i] && k < tcp->open[i]->nstreams; k++)
+      tcp->open[i]->lanes[peer].streams[k].dial_at = 0;
+}
+
 static void take_greeting(gt_transport *t, size_t peer, gt_stream *s, const gt_tcp_record *hello) {
   gt_lane *l = &t->lanes[peer];
   if (l->start != 0 && l->start != hello->start) begin_anew(t, peer, s);
@@ -303,6 +312,7 @@ static void take_greeting(gt_transport *t, size_t peer, gt_stream *s, const gt_t
   if (l->begun < l->acked) l->begun = l->acked;
   s->greeted = true;
   s->failures = 0;
+  dial_now(t->tcp, peer);
 }
 
 void gt_lane_adopt(gt_transport *t, size_t peer, gt_stream *s, const gt_connection *c,

@@ -166,6 +166,18 @@ static void lanes_begin_anew(void) {
   }
 }
 
+/* However often a region has not answered, several attempts fit into the patience. */
+static void it_is_dialled_often_enough(void) {
+  end b;
+  open_end(&b, 1, true);
+  gt_stream *s = lane_of(&b)->streams;
+  for (int i = 0; i < 50; i++) {
+    gt_lane_lose(b.t, 0, s, "it does not answer");
+    assert_true(s->dial_at < gt_now() + gt_from_seconds(b.tcp->patience_s / 2));
+  }
+  kill_end(&b);
+}
+
 static void the_run_ends_where_no_region_may_restart(void) {
   end a, b;
   open_end(&a, 0, false);
@@ -349,6 +361,7 @@ static int set_up(void **state) {
   return 0;
 }
 
-TESTS_BETWEEN(set_up, NULL, lanes_begin_anew, the_run_ends_where_no_region_may_restart,
-              a_second_start_is_refused, a_replaced_start_is_refused, groups_repeat_their_messages,
+TESTS_BETWEEN(set_up, NULL, lanes_begin_anew, it_is_dialled_often_enough,
+              the_run_ends_where_no_region_may_restart, a_second_start_is_refused,
+              a_replaced_start_is_refused, groups_repeat_their_messages,
               a_region_returns_to_a_run_that_has_begun)
