@@ -328,6 +328,7 @@ static void take_from_lead(gt_server_ending *e, const gt_frame_header *head, con
 static const char *untimely(const gt_server_ending *e, size_t peer, unsigned kind) {
   const bool from_lead = peer == e->group.lead && !is_lead(e);
   if (kind == GT_MSG_BYE) return from_lead ? NULL : "is for the lead to send";
+  if (from_lead && !e->begun) return "comes before this region's own model";
   /* the mean, to be scored; at a site of its own, also the results of all */
   if (kind == GT_MSG_MODEL && from_lead && e->group.tests[e->server->run->roles.region_id].scores)
     return NULL;
@@ -468,22 +469,12 @@ static void settle_all(gt_server_ending *e) {
   }
 }
 
-/* Returns the score of a pipeline's model, from the region with its last stage. */
-static gt_ps_score found_by(const gt_region_result *r) {
-  return (gt_ps_score){.loss = r->test_loss,
-                       .accuracy = r->test_accuracy,
-                       .auc = r->test_auc,
-                       .recall20 = r->test_recall20,
-                       .mrr20 = r->test_mrr20,
-                       .perplexity = r->test_perplexity};
-}
-
 static size_t evaluate_mean(gt_server_ending *e) {
   const gt_run_pipe *pipe = e->server->run->pipe;
   settle_all(e);
   if (check_final(e) != GT_OK) return 0;
   if (!pipe) return score_everywhere(e);
-  e->mean_score = found_by(&e->regions[gt_setup_judge(pipe)]);
+  e->mean_score = gt_ending_score_of(&e->regions[gt_setup_judge(pipe)]);
   return 0;
 }
 
@@ -505,6 +496,15 @@ static size_t evaluate(void *ctx, bool mean) {
 
 /* ---- interface ------------------------------------------------------------------------------- */
 
+/* Closes an ending that has neither sent nor evaluated; returns the newest one that has. */
+static gt_server_ending *newest_begun(gt_server_ending *e) {
+  if (!e || e->begun) return e;
+  gt_server_ending *former = e->former;
+  e->former = NULL;
+  gt_server_ending_close(e);
+  return former;
+}
+
 static const gt_ending_hooks hooks = {.evaluate = evaluate,
                                       .send_model = send_model,
                                       .send_report = send_report,
@@ -516,7 +516,7 @@ gt_server_ending *gt_server_ending_open(gt_server *s, gt_server_ending *former) 
   const bool pipe = s->run->pipe != NULL;
   gt_server_ending *e = GT_NEW(gt_server_ending);
   e->server = s;
-  e->former = former;
+  e->former = newest_begun(former);
   gt_ending_group_open(&e->group, s);
   e->alone = n > 1 && !pipe && gt_sync_of(s->run->job->sync.strategy)->sends == 0;
   e->identical = !pipe && s->run->job->limits.wan_bytes == 0 &&

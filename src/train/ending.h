@@ -18,10 +18,12 @@ void gt_ending_group_close(gt_ending_group *g);
    scores, regions: of every region. */
 gt_ps_score gt_ending_total(const gt_ending_group *g, const gt_ps_score *scores,
                             gt_region_result *regions);
+/* Returns the score of a pipeline's model from the result of the region with its last stage. */
+gt_ps_score gt_ending_score_of(const gt_region_result *r);
 
 /* ending.c: a server's implementation of gt_ending, from COMPLETE on: own score, models and results
-   to the lead, mean, summary. */
-/* Of the members now; former: the ending of an earlier epoch, which it owns; NULL: none. */
+   to the lead, mean, summary.  Of the members now; former: the ending of an earlier epoch, owned
+   from here on; NULL: none. */
 gt_server_ending *gt_server_ending_open(gt_server *s, gt_server_ending *former);
 /* NULL is allowed. */
 void gt_server_ending_close(gt_server_ending *e);

@@ -44,6 +44,15 @@ void gt_ending_group_close(gt_ending_group *g) {
   gt_free(g->tests);
 }
 
+gt_ps_score gt_ending_score_of(const gt_region_result *r) {
+  return (gt_ps_score){.loss = r->test_loss,
+                       .accuracy = r->test_accuracy,
+                       .auc = r->test_auc,
+                       .recall20 = r->test_recall20,
+                       .mrr20 = r->test_mrr20,
+                       .perplexity = r->test_perplexity};
+}
+
 gt_ps_score gt_ending_total(const gt_ending_group *g, const gt_ps_score *scores,
                             gt_region_result *regions) {
   size_t sets = 0;
