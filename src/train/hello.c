@@ -175,10 +175,12 @@ static gt_status own_round(const gt_server *s, const gt_hello *own, int64_t *rou
 
 /* ---- the newest round of members that change -------------------------------------------------- */
 
-/* What a region has: for each of its rounds its verdict, and its epoch with its members, as bits. */
+/* What a region has: for each of its rounds its verdict, and its epoch with its members, as bits;
+   unfit: only the region itself can return with it (gt_ps_view). */
 typedef struct {
   int64_t verdict[GT_MAX_ROUNDS], epoch[GT_MAX_ROUNDS];
   uint64_t members[GT_MAX_ROUNDS];
+  bool unfit[GT_MAX_ROUNDS];
 } kept_rounds;
 _Static_assert(GT_MAX_REGIONS <= 64, "members are the bits of a word");
 
@@ -188,11 +190,14 @@ static void read_kept(const gt_server *s, kept_rounds *kept) {
   for (int64_t i = 0; i < own->nrounds; i++) {
     const gt_state_direction from = {.from = &s->run->kept.state};
     bool members[GT_MAX_REGIONS] = {0};
+    int64_t unfit = 0;
     kept->verdict[i] = gt_setup_read_round(s->run, own->rounds[i]);
     if (kept->verdict[i] > GT_ROUND_DOUBTFUL) continue;
     if (gt_state_get(from.from, "ps/epoch/", "number", GT_TYPE_I64, &kept->epoch[i], 1) != GT_OK ||
+        gt_state_get(from.from, "ps/epoch/", "unfit", GT_TYPE_I64, &unfit, 1) != GT_OK ||
         gt_state_flags(from, "ps/epoch/", "members", members, n) != GT_OK)
       kept->verdict[i] = GT_ROUND_DAMAGED;
+    kept->unfit[i] = unfit != 0;
     for (size_t r = 0; r < n; r++) kept->members[i] |= (uint64_t)members[r] << r;
   }
 }
@@ -201,13 +206,13 @@ static void read_kept(const gt_server *s, kept_rounds *kept) {
    same epoch. */
 static bool is_whole(const gt_server *s, const kept_rounds *all, size_t region, int64_t i) {
   const uint64_t members = all[region].members[i];
-  if (all[region].verdict[i] > GT_ROUND_DOUBTFUL) return false;
+  if (all[region].verdict[i] > GT_ROUND_DOUBTFUL || all[region].unfit[i]) return false;
   for (size_t p = 0; p < s->run->job->nregions; p++) {
     const gt_hello *h = &s->hellos[p];
     int64_t k = 0;
     if ((members >> p & 1) == 0) continue;
     while (k < h->nrounds && h->rounds[k] != s->hellos[region].rounds[i]) k++;
-    if (k == h->nrounds || all[p].verdict[k] > GT_ROUND_DOUBTFUL ||
+    if (k == h->nrounds || all[p].verdict[k] > GT_ROUND_DOUBTFUL || all[p].unfit[k] ||
         all[p].epoch[k] != all[region].epoch[i])
       return false;
   }
