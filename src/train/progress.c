@@ -40,17 +40,26 @@ static gt_status excluded(gt_server *s, double t, int64_t step, int64_t count, d
                         'f', norm, NULL);
 }
 
+#define NAMES_MAX ((size_t)GT_MAX_REGIONS * 66)
+
+/* Writes the names of the regions that are members, or of those that are not. */
+static void put_names(const gt_server *s, bool members, char *names) {
+  const gt_job *job = s->run->job;
+  size_t used = 0;
+  names[0] = '\0';
+  for (size_t r = 0; r < job->nregions; r++)
+    if (gt_ps_is_member(s->ps, r) == members)
+      used += (size_t)snprintf(names + used, NAMES_MAX - used, "%s%s", used ? ", " : "",
+                               job->regions[r].name);
+}
+
 /* A new epoch: the end of the run, if it has begun, begins again. */
 static gt_status members(gt_server *s, double t, int64_t epoch, int64_t step) {
-  const gt_job *job = s->run->job;
-  char names[GT_MAX_REGIONS * 66] = "";
-  size_t used = 0;
-  for (size_t r = 0; r < job->nregions; r++)
-    if (gt_ps_is_member(s->ps, r))
-      used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
-                               job->regions[r].name);
-  gt_log(GT_LOG_WARN, "step %lld: epoch %lld begins with the regions %s", (long long)step,
-         (long long)epoch, names);
+  char names[NAMES_MAX], others[NAMES_MAX];
+  put_names(s, true, names);
+  put_names(s, false, others);
+  gt_log(GT_LOG_WARN, "step %lld: epoch %lld begins with the regions %s%s%s", (long long)step,
+         (long long)epoch, names, others[0] ? ", without " : "", others);
   s->ending = gt_server_ending_open(s, s->ending);
   if (s->returns) gt_tcp_begun(s->run->roles.ps); /* it can tell others now how the run began */
   s->returns = false;

@@ -26,7 +26,7 @@ lose() {
     [ "$site" = "$lost" ] && continue
     end "$site" "$name: $lost is lost" 0
     cp "$site.err" "$name-$site.err"
-    check "$name, $site: it says so" grep -q "region $lost is lost" "$site.err"
+    check "$name, $site: it says so" grep -q "epoch 1 begins with the regions .*, without $lost" "$site.err"
     check "$name, $site: a final model" [ -e "$name-$site/final.h5" ]
     [ -n "$first" ] && check "$name: the same model" same "$(model_of "$name-$site" params_sha256)" "$(model_of "$name-$first" params_sha256)"
     first=$site
@@ -42,6 +42,17 @@ epoch() {
   fail "$1" "it does not enter epoch $2"
 }
 
+# all_end NAME WHAT [PATTERN]: all sites end with the same model, and have said PATTERN.
+all_end() {
+  local site
+  for site in "${sites[@]}"; do
+    end "$site" "$1: $2" 0
+    cp "$site.err" "$1-$site.err"
+    [ $# -eq 2 ] || check "$1, $site: it says '$3'" grep -q "$3" "$site.err"
+    check "$1, $site: the same model" same "$(model_of "$1-$site" params_sha256)" "$(model_of "$1-east" params_sha256)"
+  done
+}
+
 # back SITE NAME WORDS...: it is killed, starts again when the others have gone on, and all end with
 # the same model.
 back() {
@@ -52,12 +63,7 @@ back() {
   kill_site "$lost" 2>/dev/null
   for other in "${sites[@]}"; do [ "$other" != "$lost" ] && epoch "$other" 1; done
   begin "$lost" "$name" --resume "$@"
-  for site in "${sites[@]}"; do
-    end "$site" "$name: $lost returns" 0
-    cp "$site.err" "$name-$site.err"
-    check "$name, $site: it is back" grep -q 'epoch 2 begins with the regions east, west, north' "$site.err"
-    check "$name, $site: the same model" same "$(model_of "$name-$site" params_sha256)" "$(model_of "$name-east" params_sha256)"
-  done
+  all_end "$name" "$lost returns" 'epoch 2 begins with the regions east, west, north'
 }
 
 # All are killed in epoch 1, in which north is no member, and start again: north returns.
@@ -74,12 +80,12 @@ all_again() {
   done
   for site in east west; do kill_site "$site" 2>/dev/null; done
   for site in "${sites[@]}"; do begin "$site" "$name" --resume "$@"; done
-  for site in "${sites[@]}"; do
-    end "$site" "$name: all start again" 0
-    cp "$site.err" "$name-$site.err"
-    check "$name, $site: north is back" grep -q 'epoch [2-9] begins with the regions east, west, north' "$site.err"
-    check "$name, $site: the same model" same "$(model_of "$name-$site" params_sha256)" "$(model_of "$name-east" params_sha256)"
-  done
+  all_end "$name" "all start again" 'epoch [2-9] begins with the regions east, west, north'
+}
+
+# unfit RUN: the newest checkpoint of west is one from which the run does not resume.
+unfit() {
+  [ "$(/usr/bin/python3 -c 'import h5py, sys; print(h5py.File(sys.argv[1])["ps/epoch/unfit"][0])' "$1/ckpt/$(newest_round "$1")/west.h5")" = 1 ]
 }
 
 # Two of three are killed: the third has no majority, and ends with 75; then all continue.
@@ -91,11 +97,9 @@ minority() {
   end west "$name" 75
   check "$name: it says why" grep -q 'no majority of the weight is left with region west' err
   check "$name: its record too" grep -q '"event":"stopped","code":75,"reason":"members"' "$name-west/west.jsonl"
+  check "$name: the last round is marked" unfit "$name-west"
   for site in "${sites[@]}"; do begin "$site" "$name" --resume "$@"; done
-  for site in "${sites[@]}"; do
-    end "$site" "$name: all start again" 0
-    check "$name, $site: the same model" same "$(model_of "$name-$site" params_sha256)" "$(model_of "$name-east" params_sha256)"
-  done
+  all_end "$name" "all start again"
 }
 
 # Without losses: the bits of a run whose regions cannot be lost.
