@@ -75,29 +75,27 @@ static void put_command(FILE *to, const void *what) {
   put_page(to, c->name, "SYNOPSIS", 1, c->summary, c->usage, length, rest ? rest + 2 : "");
 }
 
-static void put_main(FILE *to, const void *unused) {
-  static const char synopsis[] = "geotrain COMMAND [arguments]\n";
+/* Writes a page whose description `print` writes. */
+static void put_printed(FILE *to, const char *name, const char *of, int section,
+                        const char *summary, const char *synopsis, void (*print)(FILE *out)) {
   char *text = NULL;
   size_t size = 0;
-  (void)unused;
-  FILE *commands = open_memstream(&text, &size);
-  gt_commands_print(commands);
-  fclose(commands);
-  put_page(to, "", "SYNOPSIS", 1, "trains neural networks on data in several regions", synopsis,
-           strlen(synopsis), text);
+  FILE *printed = open_memstream(&text, &size);
+  print(printed);
+  fclose(printed);
+  put_page(to, name, of, section, summary, synopsis, strlen(synopsis), text);
   free(text);
 }
 
-static void put_job(FILE *to, const void *unused) {
-  static const char synopsis[] = "JOB.yaml\n";
-  char *text = NULL;
-  size_t size = 0;
+static void put_main(FILE *to, const void *unused) {
   (void)unused;
-  FILE *keys = open_memstream(&text, &size);
-  gt_job_help(keys);
-  fclose(keys);
-  put_page(to, "job", "FILES", 5, "the keys of a job file", synopsis, strlen(synopsis), text);
-  free(text);
+  put_printed(to, "", "SYNOPSIS", 1, "trains neural networks on data in several regions",
+              "geotrain COMMAND [arguments]\n", gt_commands_print);
+}
+
+static void put_job(FILE *to, const void *unused) {
+  (void)unused;
+  put_printed(to, "job", "FILES", 5, "the keys of a job file", "JOB.yaml\n", gt_job_help);
 }
 
 /* Calls `put` for the options of a command, each once. */

@@ -240,13 +240,11 @@ static void say_decision(const gt_job *job, size_t region, int64_t step, const c
                    what, choice, why);
 }
 
-/* Simulates the job without its faults; all 0 if it has none. */
+/* Simulates the job without its faults. */
 static gt_status simulate_undisturbed(gt_sim_totals *t, const gt_sim_spec *of) {
   gt_job job = *of->job;
   gt_sim_spec spec = *of;
   gt_sim *sim = NULL;
-  *t = (gt_sim_totals){0};
-  if (job.nfaults == 0) return GT_OK;
   job.nfaults = 0;
   spec.job = &job;
   GT_TRY(gt_sim_run(&sim, &spec));
@@ -278,13 +276,14 @@ static gt_status simulate(const simulate_options *o, const gt_job *job, const gt
   spec.pipe = spec.pipes ? spec.pipes[0] : NULL;
   if (spec.pipe) spec.decided = say_decision;
   if (status == GT_OK) status = choose(&spec, &choice);
-  gt_sim_totals undisturbed;
-  if (status == GT_OK) status = simulate_undisturbed(&undisturbed, &spec);
+  gt_sim_totals undisturbed = {0};
+  if (status == GT_OK && job->nfaults > 0) status = simulate_undisturbed(&undisturbed, &spec);
   if (status == GT_OK) status = gt_sim_run(&sim, &spec);
   double wall_s = gt_seconds(gt_now() - from);
   if (status == GT_OK) {
-    const gt_fault_result faults = faults_of(sim, &undisturbed);
-    status = show_with_cost(o, job, prices, &shape, sim, wall_s, job->nfaults ? &faults : NULL);
+    gt_fault_result faults;
+    if (job->nfaults > 0) faults = faults_of(sim, &undisturbed);
+    status = show_with_cost(o, job, prices, &shape, sim, wall_s, job->nfaults > 0 ? &faults : NULL);
   }
   if (status == GT_OK) show_end(sim, wall_s);
   gt_sim_close(sim);
