@@ -22,8 +22,8 @@ typedef struct {
   bool emulate;       /* delay frames by the link model; else send them at once */
   bool virtual_clock; /* gt_gateway_virtual will be called; until then frames are sent at once */
   uint64_t seed;
-  size_t payload_max; /* bytes of the largest message, but for */
-  size_t group_max;   /* that of kind GROUP; 0: there are none */
+  size_t payload_max; /* bytes of the largest message of any kind but GROUP */
+  size_t group_max;   /* bytes of the largest message of kind GROUP; 0: there are none */
   gt_tcp *tcp;        /* frames travel over it, borrowed; NULL: by MPI; not with virtual_clock */
 } gt_gateway_spec;
 

@@ -138,8 +138,7 @@ typedef struct {
   gt_frame_header head; /* of the message under assembly */
   bool assembling;
   size_t have;
-  uint8_t *
-      message; /* message_max bytes, or those of a rare message; NULL: no message of several frames has arrived */
+  uint8_t *message; /* message_max bytes, or a rare message's; NULL: none of several frames yet */
 } gt_receiver;
 
 /* ---- timing ---------------------------------------------------------------------------------- */
