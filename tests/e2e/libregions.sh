@@ -1,12 +1,19 @@
 # Shared by the end-to-end scripts of regions that are MPI jobs of their own: ports, certificates,
 # jobs that begin and end, and what each leaves.  Sourced after lib.sh.
 
-# free_ports N: ports of this host that nobody listens on.
+# free_ports N: ports of this host that nobody listens on, below those that the kernel gives to
+# connections: such a port could be taken again before the test listens on it.
 free_ports() {
   /usr/bin/python3 -c '
-import socket, sys
-sockets = [socket.socket() for _ in range(int(sys.argv[1]))]
-for s in sockets: s.bind(("127.0.0.1", 0))
+import random, socket, sys
+sockets = []
+while len(sockets) < int(sys.argv[1]):
+    s = socket.socket()
+    try:
+        s.bind(("127.0.0.1", random.randrange(20000, 32000)))
+        sockets.append(s)
+    except OSError:
+        pass
 print(*(s.getsockname()[1] for s in sockets))' "$1"
 }
 

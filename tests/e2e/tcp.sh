@@ -1,19 +1,13 @@
 # Runs whose regions are joined by TCP: the bits of a run by MPI, with TLS and without, and with
 # connections that are cut; files and keys that do not fit are refused.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/libregions.sh"
 
 data_train=1000
 job job.yaml
-read -r port through < <(/usr/bin/python3 -c '
-import socket
-sockets = [socket.socket() for _ in range(2)]
-for s in sockets: s.bind(("127.0.0.1", 0))
-print(*(s.getsockname()[1] for s in sockets))')
+read -r port through < <(free_ports 2)
+certify east west
 sed -i -e "s/name: east, ranks: 2/name: east, ranks: 2, address: '127.0.0.1:$port'/" -e 's/emulate: true/emulate: false/' job.yaml
-"$GEOTRAIN" cert init ca >/dev/null
-for region in east west; do
-  "$GEOTRAIN" cert request $region >/dev/null && "$GEOTRAIN" cert sign ca $region.csr >/dev/null || fail "certificate of $region"
-done
 tcp=(--set wan.transport=tcp)
 tls=("${tcp[@]}" --set wan.tls.ca=ca/ca.pem --set 'wan.tls.cert=<region>.pem' --set 'wan.tls.key=<region>.key')
 hub=(--set sync.strategy=sma --set sync.topology=hub) mesh=(--set sync.strategy=ssgd)
