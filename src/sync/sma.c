@@ -301,11 +301,12 @@ static void take_means(sma *a, fragment *f) {
 }
 
 /* The last contribution, once the one before it has been applied, or is void because members have
-   changed. */
+   changed, and once a region that has returned takes part. */
 static void leave(sma *a, fragment *f) {
-  const bool pending = f->arrived || gt_allreduce_waiting(f->rounds);
-  if (f->left || (pending && f->steps > 0)) return;
-  if (f->steps > 0 || (f->open && !pending)) contribute(a, f);
+  const bool pending = f->arrived || gt_allreduce_waiting(f->rounds),
+             lacks = f->steps > 0 || (f->open && !pending);
+  if (f->left || (pending && f->steps > 0) || (lacks && gt_allreduce_holds(f->rounds))) return;
+  if (lacks) contribute(a, f);
   gt_allreduce_leave(f->rounds);
   f->left = 1;
 }
