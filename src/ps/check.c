@@ -26,10 +26,6 @@ static gt_status check_data(const gt_ps *ps, size_t from, const gt_frame_header 
   return gt_exchange_check_body(ps->exchange, head, body);
 }
 
-/* A region drops rounds while members change, and one without a majority takes some alone: when the
-   interval is over, and when it stops. */
-#define ROUNDS_ALONE 4
-
 static gt_status check_round(int64_t round, int64_t least, int64_t most) {
   if (round >= least && round <= most) return GT_OK;
   return GT_FAIL(GT_ERR_FAULT, "it is of checkpoint round %lld; %lld to %lld is what can be",
@@ -91,7 +87,7 @@ static gt_status check_ack(const gt_ps *ps, size_t from, int64_t sequence) {
 /* A region opens a new round only when the last one is durable in all regions, including this
    one. */
 gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head, const void *body) {
-  int64_t value = (int64_t)head->value, newest = ps->round + (ps->epoch.changes ? ROUNDS_ALONE : 1);
+  int64_t value = (int64_t)head->value, newest = ps->round + 1;
   if (from >= ps->spec.nregions || from == ps->spec.self)
     return GT_FAIL(GT_ERR_FAULT, "there is no link from region %zu to region %zu", from,
                    ps->spec.self);

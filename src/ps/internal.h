@@ -193,6 +193,7 @@ struct gt_ps {
   int64_t round, whole_round, own_written;
   int64_t unsound; /* the newest round that this region would not resume from */
   int64_t steps_at_round, samples_at_round;
+  int64_t moved_samples; /* by gt_ps_position_take */
   gt_ns round_at;
   bool want_round;
   gt_status want_stop, stop_code;
@@ -413,6 +414,15 @@ static inline bool gt_ps_behind(const gt_ps *ps, size_t peer) {
 static inline bool gt_ps_wants_stop(gt_ps *ps) {
   if (gt_outbox_exhausted(ps->outbox)) ps->want_stop = GT_ERR_LIMIT;
   return ps->want_stop != GT_OK;
+}
+/* The region can only stop, and no other one takes part. */
+static inline bool gt_ps_is_alone(const gt_ps *ps) {
+  return ps->epoch.minority || ps->epoch.out;
+}
+/* Its last round is in progress: members that it is still connected with do not take it, and it
+   enters no epoch any more. */
+static inline bool gt_ps_ends_alone(const gt_ps *ps) {
+  return gt_ps_is_alone(ps) && ps->stop_code != GT_OK;
 }
 /* True if a run must not resume from the region's state (gt_ps_view.unfit). */
 static inline bool gt_ps_is_unfit(const gt_ps *ps) {

@@ -119,6 +119,22 @@ void gt_ps_members_refuse(gt_ps *ps, size_t peer) {
 
 static void propose(gt_ps *ps, bool again);
 
+/* Ends this region, which region `from` has refused: words as in M_REFUSE, or -1: at the end of the
+   run. */
+static void end_refused(gt_ps *ps, size_t from, const int64_t *words) {
+  const gt_ps_host *host = &ps->spec.host;
+  ps->epoch.out = true;
+  if (words[0] < 0)
+    host->fault(host->ctx, GT_FAIL(GT_ERR_CKPT,
+                                   "region %zu refuses this region: the run is at its end", from));
+  else
+    host->fault(host->ctx,
+                GT_FAIL(GT_ERR_CKPT,
+                        "the checkpoint of this region is of round %lld, and the others have gone "
+                        "on from round %lld without it; resume from an older checkpoint",
+                        (long long)words[1], (long long)words[0]));
+}
+
 /* Refuses regions that are ahead; true: the proposal is void. */
 static bool refuses(gt_ps *ps, const int64_t *applied) {
   ps_epoch *e = &ps->epoch;
@@ -127,6 +143,10 @@ static bool refuses(gt_ps *ps, const int64_t *applied) {
   for (size_t r = 0; r < ps->spec.nregions; r++) {
     if (!e->in[r] || !gt_ps_is_ahead(ps, &e->reports[r], applied, &range)) continue;
     const int64_t words[2] = {applied[range], e->reports[r].ranges[range].applied};
+    if (r == ps->spec.self) {
+      end_refused(ps, r, words);
+      return true;
+    }
     say(ps, r, M_REFUSE, e->number, words, 2);
     e->joins[r] = false;
     e->lost[r] = any = true;
@@ -310,21 +330,8 @@ static void take_join(gt_ps *ps, size_t from, uint64_t incarnation) {
     propose(ps, true);
 }
 
-static gt_status refused(gt_ps *ps, size_t from, const int64_t *words) {
-  const gt_ps_host *host = &ps->spec.host;
-  if (!ps->epoch.outside) return GT_OK;
-  ps->epoch.out = true;
-  if (words[0] < 0)
-    host->fault(host->ctx, GT_FAIL(GT_ERR_CKPT,
-                                   "region %zu refuses this region: the run is at its "
-                                   "end",
-                                   from));
-  else
-    host->fault(host->ctx,
-                GT_FAIL(GT_ERR_CKPT,
-                        "the checkpoint of this region is of round %lld, and the others have gone "
-                        "on from round %lld without it; resume from an older checkpoint",
-                        (long long)words[1], (long long)words[0]));
+static gt_status take_refusal(gt_ps *ps, size_t from, const int64_t *words) {
+  if (ps->epoch.outside) end_refused(ps, from, words);
   return GT_OK;
 }
 
@@ -341,7 +348,7 @@ static bool keeps_to_another(const gt_ps *ps, size_t from) {
 /* Accepts the proposal of this region's decider. */
 static void take_proposal(gt_ps *ps, size_t from, int64_t number, const int64_t *words) {
   ps_epoch *e = &ps->epoch;
-  if (e->out || ps->phase == GT_PS_STOPPED) return;
+  if (e->out || ps->phase == GT_PS_STOPPED || gt_ps_ends_alone(ps)) return;
   const bool follows = e->outside || e->ready[from] > e->number;
   if (!follows && !e->member[from]) say(ps, from, M_OUT, e->number, NULL, 0);
   if (!follows && (gt_ps_first_member(ps) != from || !e->member[from])) return;
@@ -379,7 +386,9 @@ static gt_status take_epoch(gt_ps *ps, size_t from, int64_t number, const int64_
   const int64_t *numbers = words + 2 * w + 2;
   ps_decision d;
   if (number > e->number && number < e->promised) say(ps, from, M_NEWER, e->promised, NULL, 0);
-  if (number != e->promised || number <= e->number || from != e->decider || e->owes) return GT_OK;
+  if (number != e->promised || number <= e->number || from != e->decider || e->owes ||
+      gt_ps_ends_alone(ps))
+    return GT_OK;
   for (size_t i = 0; i < ranges; i++)
     if (numbers[3 * i] < 0 || numbers[3 * i + 1] < numbers[3 * i] || numbers[3 * i + 2] < 0 ||
         (uint64_t)numbers[3 * i + 2] >= n)
@@ -505,7 +514,7 @@ gt_status gt_ps_members_message(gt_ps *ps, size_t from, const gt_frame_header *h
     take_join(ps, from, (uint64_t)words[0]);
     return GT_OK;
   case M_REFUSE:
-    return refused(ps, from, words);
+    return take_refusal(ps, from, words);
   case M_PROPOSE:
     take_proposal(ps, from, value, words);
     return GT_OK;

@@ -56,18 +56,18 @@ void gt_ps_round_unsound(gt_ps *ps) {
 
 void gt_ps_round_take(gt_ps *ps, int64_t round, gt_status stop_code) {
   ps->round = round;
-  gt_outbox_round(ps->outbox, round);
+  stop_with(ps, stop_code);
+  if (!gt_ps_ends_alone(ps)) gt_outbox_round(ps->outbox, round);
   hold_outboxes(ps);
   ps->durable = 0;
   ps->steps_at_round = ps->totals.steps;
   ps->samples_at_round = ps->totals.samples;
   ps->round_at = ps->now;
-  stop_with(ps, stop_code);
   ps->want_round = false;
   ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_ROUND, (double)round, (double)stop_code);
   if (gt_ps_is_unfit(ps)) gt_ps_round_unsound(ps);
   ps->spec.host.checkpoint(ps->spec.host.ctx, round);
-  tell_round(ps);
+  if (!gt_ps_ends_alone(ps)) tell_round(ps);
 }
 
 static bool over_wan_limit(const gt_ps *ps) {
@@ -135,13 +135,8 @@ void gt_ps_round_message(gt_ps *ps, size_t from, const gt_frame_header *head) {
   }
 }
 
-/* The region can only stop, and no other one takes part. */
-static bool is_alone(const gt_ps *ps) {
-  return ps->epoch.minority || ps->epoch.out;
-}
-
 void gt_ps_round_whole(gt_ps *ps) {
-  const bool alone = is_alone(ps) && ps->stop_code != GT_OK;
+  const bool alone = gt_ps_ends_alone(ps);
   if (ps->whole_round == ps->round || ps->own_written < ps->round) return;
   while (ps->durable < ps->spec.nregions &&
          (alone || !gt_ps_is_other(ps, ps->durable) || ps->peers[ps->durable].written >= ps->round))
@@ -158,14 +153,15 @@ void gt_ps_round_whole(gt_ps *ps) {
 void gt_ps_round_written(gt_ps *ps, int64_t round) {
   ps->own_written = round;
   if (round != ps->round) return; /* void since a change of members */
-  gt_outbox_control_all(ps->outbox, (gt_frame_header){.kind = GT_MSG_WRITTEN,
-                                                      .value = (uint64_t)round,
-                                                      .detail = ps->unsound == round});
+  if (!gt_ps_ends_alone(ps))
+    gt_outbox_control_all(ps->outbox, (gt_frame_header){.kind = GT_MSG_WRITTEN,
+                                                        .value = (uint64_t)round,
+                                                        .detail = ps->unsound == round});
   gt_ps_round_whole(ps);
 }
 
 void gt_ps_round_alone(gt_ps *ps) {
-  if (!is_alone(ps)) return;
+  if (!gt_ps_is_alone(ps)) return;
   if (ps->want_stop != GT_OK && !gt_ps_frozen(ps) && ps->own_written >= ps->round)
     gt_ps_round_take(ps, ps->round + 1, ps->want_stop);
   gt_ps_round_whole(ps);
@@ -174,7 +170,7 @@ void gt_ps_round_alone(gt_ps *ps) {
 void gt_ps_stop(gt_ps *ps, gt_status code, gt_ns now) {
   gt_ps_at(ps, now);
   if (ps->want_stop == GT_OK) ps->want_stop = code;
-  if (is_alone(ps))
+  if (gt_ps_is_alone(ps))
     gt_ps_round_alone(ps);
   else
     gt_ps_round_check(ps);
