@@ -43,6 +43,8 @@ typedef struct {
   size_t members;
   bool entering; /* it has not entered the epoch with all its members, or lacks their state */
   bool outside;  /* it has returned, and has not been taken in yet */
+  /* Samples by which it has gone on from its checkpoint when it was taken in. */
+  int64_t moved_samples;
   /* A run must not resume from its state: it is entering an epoch, has not contributed since it has
      returned, or is a minority or out. */
   bool unfit;

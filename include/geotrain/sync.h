@@ -191,5 +191,8 @@ void gt_sync_regroup(gt_sync *s, size_t nregions, size_t self, const double *wei
                      size_t trains);
 /* Calls the slot. */
 gt_status gt_sync_common(gt_sync *s, size_t range, gt_state_direction direction);
+/* Returns the number of steps from one contribution to the next, over all ranges; 0: it varies, or
+   there are no rounds. */
+int64_t gt_sync_stride(const gt_sync *s);
 /* Returns the place in the period; 0: there is none.  set: sets it first. */
 int64_t gt_sync_place(gt_sync *s, bool set, int64_t place);

@@ -45,6 +45,7 @@ static void open_changes(gt_ps *ps) {
   e->late = GT_NEW_ARRAY(bool, n);
   e->needs = GT_NEW_ARRAY(bool, ranges + 1);
   e->weights = GT_NEW_ARRAY(double, n);
+  gt_ps_position_open(e, n, ranges);
   for (size_t r = 0; r < n; r++)
     e->reports[r].ranges = GT_NEW_ARRAY(gt_exchange_progress, ranges + 1);
   e->incarnation[ps->spec.self] = ps->spec.members.incarnation;
@@ -88,6 +89,7 @@ void gt_ps_epoch_close(gt_ps *ps) {
   gt_free(e->late);
   gt_free(e->needs);
   gt_free(e->weights);
+  gt_ps_position_close(e);
 }
 
 /* ---- rules ----------------------------------------------------------------------------------- */

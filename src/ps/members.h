@@ -33,6 +33,10 @@ typedef struct {
   uint64_t *incarnation; /* nregions: of its start; 0: not known */
   int64_t *ready;        /* nregions: the newest epoch that the region has entered */
   bool *lacks;           /* nregions x ranges: the state that the region lacked then */
+  /* Of each region: its steps in the group's model when it was last taken in; its place in the period
+     then; and (nregions x ranges) the rounds after which it contributes since, and the last ones
+     with its contribution when it was last left out. */
+  int64_t *steps, *places, *floors, *lasts;
   /* The next epoch: number of the newest proposal seen, and its sender.  frozen: from its
      acceptance until all members have entered it, the region makes no step, no round and no
      checkpoint.  owes: the report to the decider waits for the disk. */
@@ -101,6 +105,15 @@ void gt_ps_report_read(const gt_ps *ps, const int64_t *words, ps_report *report)
    only this region has applied is repeated without it. */
 bool gt_ps_is_ahead(const gt_ps *ps, const ps_report *report, const int64_t *applied,
                     size_t *range);
+
+/* position.c */
+void gt_ps_position_open(ps_epoch *e, size_t nregions, size_t ranges);
+void gt_ps_position_close(ps_epoch *e);
+/* Counts the steps of regions that are left out or taken in; call before the epoch is entered. */
+void gt_ps_position_note(gt_ps *ps, const ps_decision *decision);
+gt_status gt_ps_position_state(gt_ps *ps, gt_state_direction direction);
+/* Continues after the steps of this region that are in the group's model. */
+void gt_ps_position_take(gt_ps *ps);
 
 /* recover.c */
 /* Continues in the epoch; held until all members have entered it, and this one has all states. */

@@ -64,6 +64,7 @@ static void send_state(gt_ps *ps, size_t member, size_t range) {
   gt_state state = {0};
   size_t bytes;
   (void)gt_sync_common(ps->sync, range, (gt_state_direction){.to = &state});
+  (void)gt_ps_position_state(ps, (gt_state_direction){.to = &state});
   unsigned char *body = pack(&state, &bytes);
   gt_state_close(&state);
   const gt_frame_header head = {.kind = GT_MSG_GROUP,
@@ -103,6 +104,11 @@ static bool needs_any(const gt_ps *ps) {
   return false;
 }
 
+static void take_place(gt_ps *ps) {
+  const ps_epoch *e = &ps->epoch;
+  if (e->late_self && ps->phase == GT_PS_TRAINING) (void)gt_sync_place(ps->sync, true, e->place);
+}
+
 gt_status gt_ps_take_state(gt_ps *ps, size_t from, const gt_frame_header *head, const void *body,
                            bool *complete) {
   ps_epoch *e = &ps->epoch;
@@ -118,12 +124,14 @@ gt_status gt_ps_take_state(gt_ps *ps, size_t from, const gt_frame_header *head, 
   gt_status status = unpack(body, body ? (size_t)head->message_bytes : 0, &state);
   if (status == GT_OK)
     status = gt_sync_common(ps->sync, head->range, (gt_state_direction){.from = &state});
+  if (status == GT_OK) status = gt_ps_position_state(ps, (gt_state_direction){.from = &state});
   gt_state_close(&state);
   if (status != GT_OK) return status;
   e->needs[head->range] = false;
   *complete = !needs_any(ps);
   if (!*complete) return GT_OK;
-  if (e->late_self) (void)gt_sync_place(ps->sync, true, e->place);
+  take_place(ps);
+  if (e->fresh) gt_ps_position_take(ps);
   e->fresh = false;
   return GT_OK;
 }
@@ -234,6 +242,7 @@ void gt_ps_enter_epoch(gt_ps *ps, const ps_decision *d) {
     gt_exchange_start(ps->exchange);
   }
   note_needs(ps, d);
+  gt_ps_position_note(ps, d);
   renew_links(ps, d);
   e->number = d->number;
   e->outside = false;
@@ -241,7 +250,7 @@ void gt_ps_enter_epoch(gt_ps *ps, const ps_decision *d) {
   e->place = d->place;
   regroup(ps, d);
   renew_round(ps, d->round);
-  if (e->late_self && !e->fresh) (void)gt_sync_place(ps->sync, true, e->place);
+  if (!e->fresh) take_place(ps);
   ps->told = 0;
   /* it sends its contributions again, and announces its end after them */
   if (ps->phase == GT_PS_FOLLOWING || ps->phase == GT_PS_COMPLETE) {
@@ -261,6 +270,7 @@ void gt_ps_epoch_save(gt_ps *ps, gt_state *state) {
   gt_state_add(state, "ps/epoch/", "unfit", GT_TYPE_I64, &e->unfit, 1);
   (void)gt_state_flags((gt_state_direction){.to = state}, "ps/epoch/", "members", e->member,
                        ps->spec.nregions);
+  (void)gt_ps_position_state(ps, (gt_state_direction){.to = state});
 }
 
 /* The exchange of the checkpoint was among the members of its epoch. */
@@ -285,6 +295,7 @@ gt_status gt_ps_epoch_load(gt_ps *ps, const gt_state *state) {
   if (status == GT_OK)
     status =
         gt_state_flags((gt_state_direction){.from = state}, "ps/epoch/", "members", members, n);
+  if (status == GT_OK) status = gt_ps_position_state(ps, (gt_state_direction){.from = state});
   if (status == GT_OK && (e->number < 0 || e->number > UINT16_MAX || !members[ps->spec.self]))
     status = GT_FAIL(GT_ERR_CKPT, "the checkpoint is of epoch %lld, with this region as no member",
                      (long long)e->number);

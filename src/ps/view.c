@@ -62,6 +62,7 @@ void gt_ps_get_view(const gt_ps *ps, gt_ns now, gt_ps_view *v) {
                     .members = ps->replicas.n,
                     .entering = ps->epoch.frozen || (ps->holders & PS_HOLDER_EPOCH) != 0,
                     .outside = ps->epoch.outside,
+                    .moved_samples = ps->moved_samples,
                     .unfit = gt_ps_is_unfit(ps),
                     .minority = ps->epoch.minority,
                     .out = ps->epoch.out};

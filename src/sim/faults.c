@@ -34,16 +34,22 @@ static void conclude_loss(sim_region *r, int64_t *outcome) {
   r->open = false;
 }
 
-static int64_t samples_of(const sim_region *r) {
+static gt_ps_view view_of(const sim_region *r) {
   gt_ps_view v;
   gt_ps_get_view(r->ps, 0, &v);
-  return v.samples;
+  return v;
+}
+
+/* Returns the samples that this start of the region and its checkpoint have trained. */
+static int64_t trained(const sim_region *r) {
+  const gt_ps_view v = view_of(r);
+  return v.samples - v.moved_samples;
 }
 
 static void reopen(sim_region *r, const sim_copy *copy, int64_t round, bool returns, gt_ns now) {
-  const int64_t before = samples_of(r);
+  const int64_t before = trained(r);
   gt_sim_reopen(r, copy, round, returns, now);
-  r->sim->faults->found.repeated += before - samples_of(r);
+  r->sim->faults->found.repeated += before - trained(r);
 }
 
 /* ---- links ----------------------------------------------------------------------------------- */
@@ -478,5 +484,8 @@ gt_status gt_sim_advance(gt_sim *sim, size_t *region) {
 }
 
 gt_fault_result gt_sim_faults_of(const gt_sim *sim) {
-  return sim->faults ? sim->faults->found : (gt_fault_result){0};
+  if (!sim->faults) return (gt_fault_result){0};
+  gt_fault_result found = sim->faults->found;
+  for (size_t r = 0; r < sim->n; r++) found.repeated -= view_of(&sim->regions[r]).moved_samples;
+  return found;
 }

@@ -104,6 +104,13 @@ gt_status gt_sync_common(gt_sync *s, size_t range, gt_state_direction direction)
   return s->ops->common ? s->ops->common(s, range, direction) : GT_OK;
 }
 
+int64_t gt_sync_stride(const gt_sync *s) {
+  const gt_sync_options *o = &s->env.options;
+  if (!s->ops->sends || !s->ops->waits) return 0;
+  if (!s->ops->place) return 1;
+  return o->fragments > 1 ? o->period / o->fragments : o->period;
+}
+
 int64_t gt_sync_place(gt_sync *s, bool set, int64_t place) {
   int64_t *at = s->ops->place ? s->ops->place(s) : NULL;
   if (at && set) *at = place;

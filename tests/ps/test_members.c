@@ -2,6 +2,7 @@
    each other: the others continue, with equal models where the strategy makes them equal; a lost
    weight is in no divisor; no two halves are the run; nothing deadlocks. */
 #include "cases.h"
+#include "internal.h"
 #include "world.h"
 #include "../strategies.h"
 
@@ -145,6 +146,72 @@ static void check_steps(const world *w) {
     }
 }
 
+/* ---- steps in the group's model -------------------------------------------------------------- */
+
+#define ROUNDS 64
+
+/* Of each round and region: the region's steps at its last contribution, the epoch of the message, and
+   the steps in the mean that was applied last; 0: none.  Of each region: the newest round applied, its
+   start, and if it has returned and lacks the state of the group.  alone: some region was the only
+   member. */
+typedef struct {
+  int64_t at[ROUNDS][W_REGIONS], epochs[ROUNDS][W_REGIONS], counts[ROUNDS][W_REGIONS];
+  int64_t applied[W_REGIONS];
+  uint64_t start[W_REGIONS];
+  bool returning[W_REGIONS], alone;
+  int64_t checked;
+} ledger;
+static ledger *known;
+
+static void note_post(w_region *r, size_t to, const w_frame *f) {
+  const int64_t round = (int64_t)f->head.value;
+  w_plain.post(r, to, f);
+  if (round >= ROUNDS) return;
+  if (f->head.detail > 0) /* not when it is posted again */
+    known->at[round][r->id] = w_view(r->world, r->id).steps;
+  known->epochs[round][r->id] = f->head.epoch;
+}
+
+/* A round that is applied in the epoch of its messages; one whose result a region adopts has been
+   applied by another region. */
+static void note_means(const w_region *r, int64_t epoch, int64_t applied) {
+  for (int64_t n = known->applied[r->id] + 1; n <= applied && n < ROUNDS; n++) {
+    bool any = false;
+    for (size_t i = 0; i < r->world->n; i++) any |= known->epochs[n][i] == epoch;
+    for (size_t i = 0; any && i < r->world->n; i++)
+      known->counts[n][i] = known->epochs[n][i] == epoch ? known->at[n][i] : 0;
+  }
+}
+
+/* A region that has returned continues after its last contribution to the group's model; with sma it
+   can repeat a few steps if members change again before it contributes, or contributions are void. */
+static void check_position(const w_region *r, const gt_ps_view *v, int64_t applied) {
+  const w_spec *s = &r->world->spec;
+  const int64_t repeats = strcmp(s->strategy, "sma") == 0 ? 3 * s->options.period : 0;
+  int64_t steps = 0;
+  for (int64_t n = 1; n <= applied; n++)
+    if (known->counts[n][r->id] > 0) steps = known->counts[n][r->id];
+  w_check(r->world, v->steps <= steps && (v->steps >= steps - repeats || v->done >= 1));
+  known->checked++;
+}
+
+static void note_round(w_region *r) {
+  w_plain.event(r);
+  if (r->dead) return;
+  const gt_ps_view v = w_view(r->world, r->id);
+  const int64_t applied = gt_exchange_progress_of(r->ps->exchange, 0).applied;
+  if (known->start[r->id] == r->incarnation) note_means(r, v.epoch, applied);
+  known->start[r->id] = r->incarnation;
+  known->applied[r->id] = applied;
+  known->alone |= v.members == 1 && !v.outside;
+  if (known->returning[r->id] && !v.entering && v.phase == GT_PS_TRAINING && !known->alone &&
+      applied < ROUNDS)
+    check_position(r, &v, applied);
+  known->returning[r->id] = v.outside || (known->returning[r->id] && v.entering);
+}
+
+/* ---- laws of the end ------------------------------------------------------------------------- */
+
 static void check_end(run *r) {
   world *w = r->w;
   const bool waits = w_lockstep(&w->spec), sma = strcmp(w->spec.strategy, "sma") == 0;
@@ -154,7 +221,7 @@ static void check_end(run *r) {
     const gt_ps_view v = w_view(w, i);
     if (x->dead || v.minority) continue; /* others can have continued from an earlier round */
     const int64_t total = (int64_t)w->spec.until.epochs * w_per_epoch(&w->spec, i);
-    for (int64_t b = 0; b < W_BATCHES; b++) w_check(w, x->kept.trained[b] == (b < total));
+    for (int64_t b = 0; b < W_BATCHES; b++) w_check(w, (x->ever[b] > 0) == (b < total));
     w_check(w, v.batches == total);
     if (first == w->n) first = i;
     w_check(w, gt_vec_finite(gt_vec_of((float *)(uintptr_t)x->params, W_PARAMS)));
@@ -171,14 +238,15 @@ static bool is_over(const world *w) {
   return w_all_in(w, GT_PS_COMPLETE);
 }
 
-static void lose_in(const w_spec *spec, const w_problem *problem, run *sum) {
+/* most: of losses, returns and cuts. */
+static void lose_in(const w_spec *spec, const w_problem *problem, uint64_t most, run *sum) {
   const w_spec s = *spec;
   run r = {.w = w_open(spec), .rng = gt_rng_make(spec->seed, GT_RNG_TEST, 12, 0)};
   world *w = r.w;
   w->problem = problem;
   const bool ssgd = strcmp(s.strategy, "ssgd") == 0 && !s.no_data;
   const uint64_t calm = 1 + gt_rng_below(&r.rng, 4) * 60;
-  int64_t left = 1 + (int64_t)gt_rng_below(&r.rng, 5);
+  int64_t left = 1 + (int64_t)gt_rng_below(&r.rng, most);
   int64_t next = (int64_t)gt_rng_below(&r.rng, 400);
   gt_ns limit = w->now + 120 * GT_SECOND;
   while (!is_over(w)) {
@@ -203,7 +271,7 @@ static void lose_in(const w_spec *spec, const w_problem *problem, run *sum) {
 
 static void lose(uint64_t seed, run *sum) {
   const w_spec s = scenario(seed);
-  lose_in(&s, &w_plain, sum);
+  lose_in(&s, &w_plain, 5, sum);
 }
 
 /* With SEED in the environment: only that world. */
@@ -220,9 +288,36 @@ static void test_losses(void) {
          (long long)sum.returns, (long long)sum.cuts, (long long)sum.ends);
 }
 
-/* ---- divisors -------------------------------------------------------------------------------- */
+/* A region that returns continues from what the group has of it: ssgd and sma, with a step of all
+   workers at a time. */
+static void test_positions(void) {
+  if (getenv("SEED")) return;
+  const size_t worlds = cases(12000, 3000);
+  w_problem problem = w_plain;
+  run sum = {0};
+  int64_t checked = 0;
+  problem.post = note_post;
+  problem.event = note_round;
+  for (uint64_t k = 0; k < worlds; k++) {
+    w_spec s = scenario(5 * (k / 2) + k % 2);
+    w_place_over(&s, GT_TOPOLOGY_MESH);
+    s.codec = (gt_exchange_codec){0};
+    s.local_async = false;
+    s.options.fragments = 1;
+    s.until.epochs = 3;
+    known = calloc(1, sizeof *known);
+    assert_non_null(known);
+    for (size_t i = 0; i < ROUNDS * W_REGIONS; i++)
+      known->epochs[i / W_REGIONS][i % W_REGIONS] = -1;
+    lose_in(&s, &problem, 20, &sum);
+    checked += known->checked;
+    free(known);
+  }
+  printf("%lld positions\n", (long long)checked);
+  assert_true(checked > (int64_t)worlds / 8);
+}
 
-#define ROUNDS 64
+/* ---- divisors -------------------------------------------------------------------------------- */
 
 /* Of each round and region: the gradient that the region has posted last, and the epoch of the post.
    Of each region: parameters and steps after the last event, and if it was entering an epoch. */
@@ -296,11 +391,11 @@ static void test_divisors(void) {
     for (size_t i = 0; i < ROUNDS * W_REGIONS; i++) past->epochs[i / W_REGIONS][i % W_REGIONS] = -1;
     for (size_t i = 0; i < W_REGIONS; i++)
       for (size_t j = 0; j < W_PARAMS; j++) past->params[i][j] = w_start(j);
-    lose_in(&s, &problem, &sum);
+    lose_in(&s, &problem, 5, &sum);
     checked += past->checked;
     free(past);
   }
   assert_true(checked > (int64_t)worlds);
 }
 
-TESTS(test_losses, test_divisors)
+TESTS(test_losses, test_positions, test_divisors)

@@ -218,6 +218,7 @@ static void host_taken(void *ctx, size_t index) {
   for (size_t j = 0; j < P_PARAMS; j++) worker->grads[j] = NAN;
   for (size_t j = 0; j < P_BUFFERS; j++) worker->buffers[j] = NAN;
   r->kept.trained[worker->batch]++;
+  r->ever[worker->batch]++;
 }
 
 /* ---- checkpoints ----------------------------------------------------------------------------- */

@@ -169,6 +169,7 @@ typedef struct {
   float params[P_PARAMS], grads[P_PARAMS], buffers[P_BUFFERS], snapshot[P_FLOATS];
   w_worker workers[W_DESKS];
   w_kept kept;
+  int ever[W_BATCHES]; /* like kept.trained, but losses do not undo it */
   w_copy *copies;
   size_t ncopies;
   gt_ns written_at;

@@ -98,6 +98,29 @@ static void test_one_loss(void) {
   }
 }
 
+/* A region that returns continues from what the group has of it: it repeats the steps since its last
+   contribution alone.  b makes a step each 100 ms and contributes at each eighth; it returns within a
+   period of the others. */
+static void test_position(void) {
+  if (getenv("SEED")) return;
+#define TWICE                                                                                      \
+  "faults: [{region: b, lost: 45 s, back: 75 s}, {region: b, lost: 83 s, back: 90 s}, {region: b," \
+  " lost: 98 s, back: 103 s}]\n"
+  static const char *const strategies[] = {"ssgd", "sma, period: 8", "sma, period: 8, fragments: 2",
+                                           "sma, period: 8, delay: 2"};
+  static const int64_t most[] = {2, 8, 5, 8};
+  for (size_t i = 0; i < 4; i++) {
+    char on[96];
+    snprintf(on, sizeof on, "strategy: %s, on_loss: continue", strategies[i]);
+    const outcome o = run(3, on, 1000, PATIENCE TWICE);
+    assert_int_equal(o.faults.losses, 3);
+    assert_int_equal(o.faults.returned, 3);
+    assert_int_equal(o.totals.samples, 3 * 1000 * 10);
+    printf("%s: %lld steps repeated\n", strategies[i], (long long)o.faults.repeated / 10);
+    assert_in_range(o.faults.repeated / 10, 0, 3 * most[i]);
+  }
+}
+
 /* A run whose region does not return ends; without it, the others continue if they are a majority. */
 static void test_no_return(void) {
   if (getenv("SEED")) return;
@@ -285,5 +308,5 @@ static void test_goodput(void) {
   }
 }
 
-TESTS(test_one_loss, test_no_return, test_coordinator, test_cuts, test_rivals, test_random,
-      test_goodput)
+TESTS(test_one_loss, test_position, test_no_return, test_coordinator, test_cuts, test_rivals,
+      test_random, test_goodput)
