@@ -53,6 +53,13 @@ all_end() {
   done
 }
 
+# continues RUN SITE: after its return it does not repeat the ten steps that the others have of it: its
+# second checkpoint, at least 20 steps later, is further.
+continues() {
+  awk -F '"step":' '/"event":"resumed"/ { resumed = 1 } /"event":"members"/ && resumed { from = $2 + 0; inside = 1 }
+    /"event":"checkpoint"/ && inside && ++n == 2 { exit $2 + 0 < from + 25 } END { if (n < 2) exit 1 }' "$1-$2/$2.jsonl"
+}
+
 # back SITE NAME WORDS...: it is killed, starts again when the others have gone on, and all end with
 # the same model.
 back() {
@@ -60,10 +67,12 @@ back() {
   shift 2
   for site in "${sites[@]}"; do begin "$site" "$name" "$@"; done
   trains "$name-$lost"
+  pause 0.5 # ten steps
   kill_site "$lost" 2>/dev/null
   for other in "${sites[@]}"; do [ "$other" != "$lost" ] && epoch "$other" 1; done
   begin "$lost" "$name" --resume "$@"
   all_end "$name" "$lost returns" 'epoch 2 begins with the regions east, west, north'
+  check "$name: $lost continues from the group" continues "$name" "$lost"
 }
 
 # All are killed in epoch 1, in which north is no member, and start again: north returns.
