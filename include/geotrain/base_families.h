@@ -89,6 +89,9 @@ enum {
   X(GT_PART_FILE, "file")
 
 /* data.augment: src/data/loader.c. */
+#define GT_CLASS_SETS(X)                                                                           \
+  X(GT_CLASSES_SAME, "same")                                                                       \
+  X(GT_CLASSES_UNION, "union")
 #define GT_AUGMENTS(X)                                                                             \
   X(GT_AUGMENT_NONE, "none")                                                                       \
   X(GT_AUGMENT_CROP_FLIP, "crop-flip")
@@ -207,6 +210,7 @@ typedef enum { GT_PIPES(GT_FAMILY_CONSTANT) } gt_pipe_kind;
 typedef enum { GT_LABELS(GT_FAMILY_CONSTANT) } gt_labels;
 typedef enum { GT_ADAPTS(GT_FAMILY_CONSTANT) } gt_adapt;
 typedef enum { GT_PARTITIONS(GT_FAMILY_CONSTANT) } gt_part_kind;
+typedef enum { GT_CLASS_SETS(GT_FAMILY_CONSTANT) } gt_class_set;
 typedef enum { GT_AUGMENTS(GT_FAMILY_CONSTANT) } gt_augment;
 typedef enum { GT_PRECISIONS(GT_FAMILY_CONSTANT) } gt_precision;
 typedef enum { GT_LOCALS(GT_FAMILY_CONSTANT) } gt_local;
@@ -248,12 +252,13 @@ extern const char *const gt_strategy_names[],
                                  *const gt_kernels_names[],
                                      *const gt_schedule_names[],
                                          *const gt_partition_names[],
-                                             *const gt_augment_names[],
-                                                 *const gt_precision_names[],
-                                                     *const gt_local_names[],
-                                                         *const gt_topology_names[],
-                                                             *const gt_weights_names[],
-                                                                 *const gt_scale_names[];
+                                             *const gt_class_set_names[],
+                                                 *const gt_augment_names[],
+                                                     *const gt_precision_names[],
+                                                         *const gt_local_names[],
+                                                             *const gt_topology_names[],
+                                                                 *const gt_weights_names[],
+                                                                     *const gt_scale_names[];
 extern const char *const gt_exchanged_names[],
     *const gt_period_unit_names[], *const gt_merge_names[],
                                        *const gt_outer_names[],

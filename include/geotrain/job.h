@@ -165,6 +165,7 @@ typedef struct {
       size_t nshares;
       double alpha;
     } partition;
+    gt_class_set classes;
     gt_augment augment;
     double *mean, *std; /* one per channel, both or neither; NULL: those of the files */
     size_t nmean, nstd;

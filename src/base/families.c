@@ -20,6 +20,7 @@ const char *const gt_pipe_names[] = {GT_PIPES(NAME) NULL};
 const char *const gt_labels_names[] = {GT_LABELS(NAME) NULL};
 const char *const gt_adapt_names[] = {GT_ADAPTS(NAME) NULL};
 const char *const gt_partition_names[] = {GT_PARTITIONS(NAME) NULL};
+const char *const gt_class_set_names[] = {GT_CLASS_SETS(NAME) NULL};
 const char *const gt_augment_names[] = {GT_AUGMENTS(NAME) NULL};
 const char *const gt_precision_names[] = {GT_PRECISIONS(NAME) NULL};
 const char *const gt_local_names[] = {GT_LOCALS(NAME) NULL};

@@ -49,6 +49,27 @@ const gt_tokens *gt_dataset_tokens(const gt_dataset *d) {
   return d->tokens;
 }
 
+void gt_dataset_take_names(gt_dataset *d) {
+  gt_class_names_hash(&d->class_names, d->info.class_names_sha256);
+  d->info.class_names_bytes = d->class_names.bytes;
+  d->info.class_names = d->class_names.text;
+}
+
+void gt_dataset_number_classes(gt_dataset *d, const gt_class_names *all) {
+  int32_t *map = GT_NEW_ARRAY(int32_t, d->info.classes);
+  const char *missing = gt_class_names_map(&d->class_names, all, map);
+  if (missing) gt_bug("class `%s` of %s is not in the union", missing, d->path);
+  for (gt_split s = GT_SPLIT_TRAIN; s <= GT_SPLIT_TEST; s++)
+    for (size_t i = 0; i < gt_dataset_count(d, s); i++) d->labels[s][i] = map[d->labels[s][i]];
+  gt_free(map);
+  gt_free(d->class_names.text);
+  d->class_names = (gt_class_names){0};
+  gt_class_names_join(&d->class_names, all);
+  d->info.classes = all->n;
+  gt_dataset_take_names(d);
+  gt_dataset_hash_schema(d);
+}
+
 const int32_t *gt_dataset_labels(gt_dataset *d, gt_split split) {
   return d->labels[split];
 }

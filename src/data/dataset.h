@@ -33,6 +33,8 @@ size_t gt_dataset_count(const gt_dataset *dataset, gt_split split);
 extern const char *const gt_data_input_names[3];
 /* Size in bytes of one sample as stored. */
 size_t gt_dataset_row_bytes(const gt_dataset *dataset);
+/* Sets what info has about the class names. */
+void gt_dataset_take_names(gt_dataset *dataset);
 /* Sets info.schema_sha256. */
 void gt_dataset_hash_schema(gt_dataset *dataset);
 /* Reads samples [first, first+count) of a split, as stored (uint8, float32 or int32), into

@@ -33,6 +33,20 @@ size_t gt_data_first(const gt_job *job) {
   return r;
 }
 
+gt_status gt_data_unite(const gt_job *job, const gt_class_names *names, gt_class_names *all) {
+  *all = (gt_class_names){0};
+  for (size_t r = 0; r < job->nregions; r++) {
+    if (!gt_job_reads(job, r)) continue;
+    if (names[r].n == 0)
+      return GT_FAIL(GT_ERR_DATA,
+                     "data.classes is union, and the classes of region %s (%s) have no names; "
+                     "expected the attribute class_names, as an import writes it",
+                     job->regions[r].name, gt_data_path(job, r));
+    gt_class_names_join(all, &names[r]);
+  }
+  return GT_OK;
+}
+
 /* ---- comparison of regions ------------------------------------------------------------------- */
 
 /* Writes "28 x 28 x 1 uint8 of 10 classes". */
@@ -54,7 +68,9 @@ static bool same_shape(const gt_dataset_info *a, const gt_dataset_info *b) {
 
 #define NUMBER_ALIKE                                                                               \
   "number classes, ids and columns alike: `geotrain data schema` makes one schema of the files, "  \
-  "which `geotrain data import --schema` or `data classes --schema` uses"
+  "which `geotrain data import --schema` or `data classes --schema` uses; data.classes union "     \
+  "joins "                                                                                         \
+  "the classes of all regions by their names"
 
 /* Returns advice if regions differ in something that can be numbered in more than one way; "":
    their data differ in kind. */

@@ -151,9 +151,7 @@ static gt_status check_root(gt_dataset *d) {
                    (long long)classes, MAX_CLASSES);
   d->info.classes = (size_t)classes;
   GT_TRY(gt_class_names_read(&d->class_names, d->file, d->path, d->info.classes));
-  gt_class_names_hash(&d->class_names, d->info.class_names_sha256);
-  d->info.class_names_bytes = d->class_names.bytes;
-  d->info.class_names = d->class_names.text;
+  gt_dataset_take_names(d);
   return GT_OK;
 }
 

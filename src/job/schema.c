@@ -102,6 +102,10 @@ const job_key gt_job_keys[] = {
     {"data.partition.alpha", KEY_REAL, KEY_ABOVE_MIN, AT(data.partition.alpha), .fallback = "0.5",
      .max = 1e6,
      .meaning = "parameter of the Dirichlet distribution; small values give uneven parts"},
+    {"data.classes", KEY_CHOICE, 0, AT(data.classes), .fallback = "same",
+     .values = gt_class_set_names,
+     .meaning = "same: the classes of all regions have the same names in the same order; union: "
+                "every region has classes of its own, and names decide which are the same"},
     {"data.augment", KEY_CHOICE, 0, AT(data.augment), .fallback = "none",
      .values = gt_augment_names,
      .meaning = "training images; none: unchanged; crop-flip: a random window of the image with a "

@@ -80,6 +80,17 @@ static float *first_norm(const gt_run *run, const gt_dataset_info *infos) {
   return norm;
 }
 
+/* Returns the names of the classes of every region, most + 1 bytes each, on all ranks.  Collective
+   over the world; the caller frees the result. */
+static char *gather_names(const gt_run *run, size_t most) {
+  char *own = gt_alloc(most + 1, 1);
+  if (reads(run) && run->data.class_names_bytes > 0)
+    memcpy(own, run->data.class_names, run->data.class_names_bytes);
+  char *all = gather(run, own, most + 1);
+  gt_free(own);
+  return all;
+}
+
 /* Shares the class names of all regions, for the error message if they differ: sets
    infos[].class_names, which point into the result; the caller frees it. */
 static char *share_names(const gt_run *run, gt_dataset_info *infos) {
@@ -90,14 +101,46 @@ static char *share_names(const gt_run *run, gt_dataset_info *infos) {
     if (infos[r].class_names_bytes > most) most = infos[r].class_names_bytes;
   }
   if (gt_data_renamed(run->job, infos) == n) return NULL;
-  char *own = gt_alloc(most, 1);
-  if (reads(run) && run->data.class_names_bytes > 0)
-    memcpy(own, run->data.class_names, run->data.class_names_bytes);
-  char *all = gather(run, own, most);
-  gt_free(own);
+  char *all = gather_names(run, most);
   for (size_t r = 0; r < n; r++)
-    if (infos[r].class_names_bytes > 0) infos[r].class_names = all + r * most;
+    if (infos[r].class_names_bytes > 0) infos[r].class_names = all + r * (most + 1);
   return all;
+}
+
+/* Logs how many classes there are together, and the regions that do not have all of them. */
+static void say_union(const gt_job *job, const gt_class_names *names, size_t n) {
+  char text[1024] = "";
+  size_t at = 0;
+  for (size_t r = 0; r < job->nregions && at < sizeof text; r++)
+    if (gt_job_reads(job, r) && names[r].n < n)
+      at += (size_t)snprintf(text + at, sizeof text - at, "%s %s has %zu", at ? "," : "; region",
+                             job->regions[r].name, names[r].n);
+  gt_log_job(GT_LOG_INFO, "the regions have %zu classes together%s", n, text);
+}
+
+/* data.classes union: numbers the classes of this region as all regions do. */
+static gt_status unite_classes(gt_run *run) {
+  const size_t n = run->job->nregions, own = reads(run) ? run->data.class_names_bytes : 0;
+  size_t *bytes = gather(run, &own, sizeof own), most = 0;
+  gt_class_names *names = GT_NEW_ARRAY(gt_class_names, n), all = {0};
+  for (size_t r = 0; r < n; r++)
+    if (bytes[r] > most) most = bytes[r];
+  char *texts = gather_names(run, most);
+  for (size_t r = 0; r < n; r++) {
+    names[r] = (gt_class_names){.text = texts + r * (most + 1), .bytes = bytes[r]};
+    for (size_t i = 0; i < bytes[r]; i++) names[r].n += names[r].text[i] == '\0';
+  }
+  const gt_status status = gt_data_unite(run->job, names, &all);
+  if (status == GT_OK) say_union(run->job, names, all.n);
+  if (status == GT_OK && reads(run)) {
+    gt_dataset_number_classes(run->dataset, &all);
+    run->data = *gt_dataset_describe(run->dataset);
+  }
+  gt_free(all.text);
+  gt_free(texts);
+  gt_free(names);
+  gt_free(bytes);
+  return status;
 }
 
 /* Returns the text's merges, concatenated. */
@@ -309,6 +352,7 @@ static gt_status open_batches(gt_run *run, const gt_dataset_info *infos) {
 
 gt_status gt_setup_open_data(gt_run *run) {
   GT_TRY(agree(run, open_own(run)));
+  if (run->job->data.classes == GT_CLASSES_UNION) GT_TRY(agree(run, unite_classes(run)));
   gt_dataset_info *infos = gather(run, &run->data, sizeof run->data);
   char *names = share_names(run, infos);
   run->tests = GT_NEW_ARRAY(gt_ps_tests, run->job->nregions);

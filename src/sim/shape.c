@@ -42,6 +42,22 @@ static gt_status open_files(const gt_job *job, gt_dataset **opened, gt_dataset_i
   return GT_OK;
 }
 
+/* Numbers the classes of all regions that were opened by the union of their names. */
+static gt_status unite(const gt_job *job, gt_dataset **opened, gt_dataset_info *infos) {
+  if (job->data.classes == GT_CLASSES_SAME) return GT_OK;
+  gt_class_names *names = GT_NEW_ARRAY(gt_class_names, job->nregions), all = {0};
+  for (size_t r = 0; r < job->nregions; r++)
+    if (gt_job_reads(job, r)) names[r] = *gt_dataset_class_names(opened[gt_data_namesake(job, r)]);
+  const gt_status status = gt_data_unite(job, names, &all);
+  for (size_t r = 0; r < job->nregions && status == GT_OK; r++) {
+    if (opened[r]) gt_dataset_number_classes(opened[r], &all);
+    if (gt_job_reads(job, r)) infos[r] = *gt_dataset_describe(opened[gt_data_namesake(job, r)]);
+  }
+  gt_free(all.text);
+  gt_free(names);
+  return status;
+}
+
 static gt_status divide(gt_sim_shape *out, const gt_job *job, gt_dataset **opened,
                         const size_t *files) {
   for (size_t r = 0; r < job->nregions; r++) {
@@ -69,6 +85,7 @@ static gt_status from_data(gt_sim_shape *out, const gt_job *job) {
   gt_dataset_info *infos = GT_NEW_ARRAY(gt_dataset_info, n);
   size_t *files = GT_NEW_ARRAY(size_t, n);
   gt_status status = open_files(job, opened, infos);
+  if (status == GT_OK) status = unite(job, opened, infos);
   if (status == GT_OK) status = gt_data_files(job, infos, files);
   if (status == GT_OK) status = divide(out, job, opened, files);
   if (status == GT_OK) gt_ps_tests_of(job, infos, out->tests);
@@ -238,8 +255,9 @@ static gt_status check_fit(check *c) {
   if (c->nopened == 0) return find_model(&model, c->job);
   gt_sim_shape shape = {.samples = GT_NEW_ARRAY(int64_t, c->job->nregions)};
   size_t *files = GT_NEW_ARRAY(size_t, c->job->nregions);
+  gt_status status = c->naway == 0 ? unite(c->job, c->opened, c->infos) : GT_OK;
   assume_away(c);
-  gt_status status = gt_data_files(c->job, c->infos, files);
+  if (status == GT_OK) status = gt_data_files(c->job, c->infos, files);
   if (status == GT_OK && c->naway == 0) status = divide(&shape, c->job, c->opened, files);
   describe(&shape, &c->infos[gt_data_first(c->job)]);
   if (status == GT_OK) status = model_floats(&shape, c->job);

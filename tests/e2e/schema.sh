@@ -60,6 +60,14 @@ for files in right again renamed; do
   train "$files" 6 job.yaml --run-dir $files $(files $files)
   ended "$files" 0
 done
+train union 6 job.yaml --run-dir union $(files own) --set data.classes=union
+ended "data.classes union" 0
+check "data.classes union: the same bits" same "$(field union params_sha256)" "$(field right params_sha256)"
+plain info job.yaml --check $(files own) --set data.classes=union
+ended "data.classes union: info --check" 0 '^check: ok$'
+cp synth.h5 own-3.h5 # its classes have no names
+train nameless 6 job.yaml --run-dir nameless $(files own) --set data.classes=union --set regions.2.data.path=own-3.h5
+ended "data.classes union, no names" 3 'data.classes is union, and the classes of region c .own-3.h5. have no names'
 check "imported with the schema: the same bits" same "$(field again params_sha256)" "$(field right params_sha256)"
 check "renamed by the schema: the same bits" same "$(field renamed params_sha256)" "$(field right params_sha256)"
 
