@@ -79,10 +79,15 @@ void gt_dataset_close(gt_dataset *dataset);
 const gt_dataset_info *gt_dataset_describe(const gt_dataset *dataset);
 /* Returns the names of the classes, owned by the data set. */
 const gt_class_names *gt_dataset_class_names(const gt_dataset *dataset);
+/* Appends a copy of `name`; without control characters (gt_text_flatten).  The caller frees
+   names->text. */
+void gt_class_names_add(gt_class_names *names, const char *name);
 /* Appends to `names` the names of `more` that it does not have, each once. */
 void gt_class_names_join(gt_class_names *names, const gt_class_names *more);
-/* Numbers the classes as `all` does, which has all of their names, and takes over its names. */
-void gt_dataset_number_classes(gt_dataset *dataset, const gt_class_names *all);
+/* Numbers the classes as `all` does, and takes over its names.  GT_ERR_DATA: `all`, the classes of
+   `whose`, lacks one of them; nothing has changed. */
+gt_status gt_dataset_number_classes(gt_dataset *dataset, const gt_class_names *all,
+                                    const char *whose);
 /* Returns the labels of a split (ntrain or ntest of them); owned by the data set. */
 const int32_t *gt_dataset_labels(gt_dataset *dataset, gt_split split);
 /* Reports, one sentence each, properties of a valid file of images that are probably not intended:
@@ -250,8 +255,9 @@ gt_status gt_data_open(gt_dataset **out, const gt_job *job, size_t region);
 /* Returns the first region with the same path as this one; `region` itself if no earlier one has
    it. */
 size_t gt_data_namesake(const gt_job *job, size_t region);
-/* data.classes union: joins the names of all regions with data, in their order; the caller frees
-   all->text.  names: nregions; n 0: the classes have no names.  GT_ERR_DATA: those of a region. */
+/* Joins the class names of all regions with data, in their order, for data.classes union; the caller
+   frees all->text.  names: nregions; n 0: the classes have no names.  GT_ERR_DATA: those of a
+   region. */
 gt_status gt_data_unite(const gt_job *job, const gt_class_names *names, gt_class_names *all);
 /* Finds the regions that read the same training samples, under any paths: files[r] is the first
    region that reads those of region r; r itself if it has no data.  infos, files: one entry per

@@ -50,6 +50,19 @@ gt_status gt_cli_checkpoint_norm(const char *path, const gt_state *state, size_t
   return GT_OK;
 }
 
+gt_status gt_cli_model_class_names(const gt_cli_model *m, gt_class_names *names) {
+  const gt_state_item *item = gt_state_find(&m->state, "data/", "class_names");
+  const size_t n = m->shape.classes;
+  *names = (gt_class_names){0};
+  if (!item) return GT_OK;
+  const char *at = item->data, *end = at + (item->type == GT_TYPE_U8 ? item->count : 0), *stop;
+  for (; at < end && (stop = memchr(at, '\0', (size_t)(end - at))); at = stop + 1)
+    gt_class_names_add(names, at);
+  if (names->n == n && at == end) return GT_OK;
+  return GT_FAIL(GT_ERR_CKPT, "%s: its data/class_names has %zu names; expected %zu, one a class",
+                 m->path, names->n, n);
+}
+
 /* Copies parameters and buffers from the state. */
 static gt_status load(const gt_graph *graph, const char *path, const gt_state *state) {
   const gt_arrays *arrays = gt_graph_arrays(graph);

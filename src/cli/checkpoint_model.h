@@ -2,6 +2,7 @@
 #pragma once
 
 #include "geotrain/ckpt.h"
+#include "geotrain/data.h"
 #include "geotrain/nn.h"
 
 /* Writes the path of the model to path: `named` itself or, if it is a run directory, its final
@@ -32,6 +33,9 @@ gt_status gt_cli_checkpoint_shape(const char *path, const gt_ckpt_info *info,
    GT_ERR_CKPT: it contains invalid values. */
 gt_status gt_cli_checkpoint_norm(const char *path, const gt_state *state, size_t channels,
                                  bool *said, const float **mean, const float **std);
+/* Reads the names of the classes; none if the file has none.  The caller frees names->text, also
+   after an error.  GT_ERR_CKPT: their number is not that of the classes. */
+gt_status gt_cli_model_class_names(const gt_cli_model *model, gt_class_names *names);
 /* Returns GT_ERR_CKPT for the checkpoint of a region with stages of a pipeline, which holds only a
    part of the model. */
 gt_status gt_cli_checkpoint_whole(const char *path, const gt_ckpt_info *info);

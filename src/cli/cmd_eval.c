@@ -47,6 +47,18 @@ static gt_status match_shape(const gt_cli_model *model, const gt_dataset_info *d
   return GT_OK;
 }
 
+/* Classes with names are those of the model by these, whatever their numbers in the file. */
+static gt_status number_classes(const gt_cli_model *model, gt_dataset *dataset) {
+  gt_class_names names;
+  char whose[sizeof model->path + 16];
+  snprintf(whose, sizeof whose, "the model of %s", model->path);
+  gt_status status = gt_cli_model_class_names(model, &names);
+  if (status == GT_OK && names.n > 0 && gt_dataset_class_names(dataset)->n > 0)
+    status = gt_dataset_number_classes(dataset, &names, whose);
+  gt_free(names.text);
+  return status;
+}
+
 /* Prints the result, with the AUC if there are two labels, with the figures of a recommender, and
    with the perplexity of a text. */
 static void report(const gt_ckpt_info *info, const gt_graph *model, const gt_cli_score *score) {
@@ -99,7 +111,8 @@ static gt_status run(gt_cli_model *model, const char *data_path, size_t threads)
   gt_loader *loader = NULL;
   GT_TRY(gt_dataset_open(&dataset, data_path));
   const gt_dataset_info *about = gt_dataset_describe(dataset);
-  gt_status status = match_shape(model, about, data_path);
+  gt_status status = number_classes(model, dataset);
+  if (status == GT_OK) status = match_shape(model, about, data_path);
   if (status == GT_OK) status = normalise(dataset, model->path, &model->state);
   if (status == GT_OK)
     status = gt_loader_create(&loader, dataset, GT_SPLIT_TEST, NULL, about->ntest);

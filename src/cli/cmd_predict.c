@@ -23,7 +23,8 @@ typedef struct {
   gt_cli_model model;
   const float *mean, *std;      /* of the samples of training; NULL: they are ids */
   const gt_state_item *columns; /* of the tables of training; NULL: pictures */
-  char **names;                 /* of the classes */
+  gt_class_names class_names;
+  const char **names; /* of the classes, in class_names */
   /* n samples, in the order of the rows: pictures, or rows of the table paths[0] */
   char **paths;
   size_t n, room;
@@ -37,27 +38,19 @@ typedef struct {
 
 /* ---- the model ------------------------------------------------------------------------------- */
 
-/* Points names[] into the item, or to the numbers of the classes if the file has no names. */
+/* The classes have the names of the file, or their numbers if it has none. */
 static gt_status name_classes(prediction *p) {
-  const gt_state_item *item = gt_state_find(&p->model.state, "data/", "class_names");
   const size_t n = p->model.shape.classes;
-  size_t found = 0;
-  p->names = GT_NEW_ARRAY(char *, n);
-  for (size_t k = 0; !item && k < n; k++) {
+  GT_TRY(gt_cli_model_class_names(&p->model, &p->class_names));
+  for (size_t k = 0; p->class_names.n < n; k++) {
     char number[24];
     snprintf(number, sizeof number, "%zu", k);
-    p->names[k] = gt_strdup(number);
+    gt_class_names_add(&p->class_names, number);
   }
-  if (!item) return GT_OK;
-  char *at = item->data, *end = at + (item->type == GT_TYPE_U8 ? item->count : 0), *stop;
-  for (; at < end && (stop = memchr(at, '\0', (size_t)(end - at))); at = stop + 1, found++) {
-    if (found >= n) continue;
-    p->names[found] = gt_strdup(at);
-    gt_text_flatten(p->names[found]);
-  }
-  if (found == n && at == end) return GT_OK;
-  return GT_FAIL(GT_ERR_CKPT, "%s: its data/class_names has %zu names; expected %zu, one a class",
-                 p->model.path, found, n);
+  p->names = GT_NEW_ARRAY(const char *, n);
+  const char *at = p->class_names.text;
+  for (size_t k = 0; k < n; k++, at += strlen(at) + 1) p->names[k] = at;
+  return GT_OK;
 }
 
 static gt_status open_model(prediction *p, const char *named) {
@@ -304,9 +297,9 @@ gt_status gt_cmd_predict(int argc, char **argv) {
   gt_status status = open_model(&p, argv[optind]);
   if (status == GT_OK) status = predict_all(&p, argv + optind + 1, threads);
   for (size_t i = 0; i < p.n; i++) gt_free(p.paths[i]);
-  for (size_t k = 0; p.names && k < p.model.shape.classes; k++) gt_free(p.names[k]);
   gt_free((void *)p.paths);
   gt_free((void *)p.names);
+  gt_free(p.class_names.text);
   gt_cli_model_close(&p.model);
   return status;
 }

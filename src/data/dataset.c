@@ -55,19 +55,25 @@ void gt_dataset_take_names(gt_dataset *d) {
   d->info.class_names = d->class_names.text;
 }
 
-void gt_dataset_number_classes(gt_dataset *d, const gt_class_names *all) {
+gt_status gt_dataset_number_classes(gt_dataset *d, const gt_class_names *all, const char *whose) {
   int32_t *map = GT_NEW_ARRAY(int32_t, d->info.classes);
   const char *missing = gt_class_names_map(&d->class_names, all, map);
-  if (missing) gt_bug("class `%s` of %s is not in the union", missing, d->path);
-  for (gt_split s = GT_SPLIT_TRAIN; s <= GT_SPLIT_TEST; s++)
-    for (size_t i = 0; i < gt_dataset_count(d, s); i++) d->labels[s][i] = map[d->labels[s][i]];
+  for (int s = 0; s < 2 && !missing; s++)
+    for (size_t i = 0; i < gt_dataset_count(d, (gt_split)s); i++)
+      d->labels[s][i] = map[d->labels[s][i]];
   gt_free(map);
+  if (missing)
+    return GT_FAIL(GT_ERR_DATA,
+                   "%s has the class `%s`, which %s lacks; `geotrain data classes` "
+                   "renames or merges classes",
+                   d->path, missing, whose);
   gt_free(d->class_names.text);
   d->class_names = (gt_class_names){0};
   gt_class_names_join(&d->class_names, all);
   d->info.classes = all->n;
   gt_dataset_take_names(d);
   gt_dataset_hash_schema(d);
+  return GT_OK;
 }
 
 const int32_t *gt_dataset_labels(gt_dataset *d, gt_split split) {

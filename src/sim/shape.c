@@ -48,9 +48,9 @@ static gt_status unite(const gt_job *job, gt_dataset **opened, gt_dataset_info *
   gt_class_names *names = GT_NEW_ARRAY(gt_class_names, job->nregions), all = {0};
   for (size_t r = 0; r < job->nregions; r++)
     if (gt_job_reads(job, r)) names[r] = *gt_dataset_class_names(opened[gt_data_namesake(job, r)]);
-  const gt_status status = gt_data_unite(job, names, &all);
+  gt_status status = gt_data_unite(job, names, &all);
   for (size_t r = 0; r < job->nregions && status == GT_OK; r++) {
-    if (opened[r]) gt_dataset_number_classes(opened[r], &all);
+    if (opened[r]) status = gt_dataset_number_classes(opened[r], &all, "the union");
     if (gt_job_reads(job, r)) infos[r] = *gt_dataset_describe(opened[gt_data_namesake(job, r)]);
   }
   gt_free(all.text);

@@ -63,6 +63,16 @@ done
 train union 6 job.yaml --run-dir union $(files own) --set data.classes=union
 ended "data.classes union" 0
 check "data.classes union: the same bits" same "$(field union params_sha256)" "$(field right params_sha256)"
+# the numbers of a file's classes do not matter: own-1.h5 has three of the five
+for r in 1 2; do
+  plain eval right right-$r.h5
+  cp out right.out
+  plain eval union own-$r.h5
+  check "eval: region $r by its own file" same "$(cut -d ' ' -f 1-6 out)" "$(cut -d ' ' -f 1-6 right.out)"
+done
+"$GEOTRAIN" data classes own-1.h5 fox.h5 ant=fox >/dev/null || fail "data classes"
+plain eval union fox.h5
+ended "eval: a class that the model lacks" 3 'fox.h5 has the class .fox., which the model of .*union/final.h5 lacks'
 plain info job.yaml --check $(files own) --set data.classes=union
 ended "data.classes union: info --check" 0 '^check: ok$'
 cp synth.h5 own-3.h5 # its classes have no names
