@@ -27,6 +27,23 @@ certify() {
 }
 tls='tls: {ca: ca/ca.pem, cert: <region>.pem, key: <region>.key}'
 
+# carry: what people send to each other: requests to the first of the sites, which has the CA in ca, and
+# certificates back.  Each site has a folder.
+carry() {
+  local site
+  for site in "${sites[@]}"; do
+    cp -n "$site/$site.csr" "${sites[0]}/" 2>/dev/null
+    cp -n "${sites[0]}/ca/ca.pem" "$site/" 2>/dev/null
+    cp -n "${sites[0]}/$site.pem" "$site/" 2>/dev/null
+  done
+}
+
+# at SITE COMMAND: runs it in the site's folder; its code is in $code, its output in out and err.
+at() {
+  (cd "$1" && bash -c "$2") >out 2>err </dev/null
+  code=$?
+}
+
 # three_sites STEPS: apart.yaml, of three regions of which one only dials, with sync.on_loss continue
 # and steps of 50 ms.
 three_sites() {

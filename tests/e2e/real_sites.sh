@@ -60,22 +60,6 @@ done
 "$GEOTRAIN" data synth whole.h5 --train 600 --test 60 >/dev/null && "$GEOTRAIN" data split whole.h5 --regions 3 >/dev/null || fail "data"
 for i in 1 2 3; do cp whole-$i.h5 "${sites[i - 1]}/data.h5"; done
 
-# What people carry between the sites.
-carry() {
-  local site
-  for site in us laptop; do cp -n "$site/$site.csr" eu/ 2>/dev/null; done
-  for site in "${sites[@]}"; do
-    cp -n eu/ca/ca.pem "$site/" 2>/dev/null
-    cp -n "eu/$site.pem" "$site/" 2>/dev/null
-  done
-}
-
-# at SITE COMMAND: runs it in the site's folder; its code is in $code, its output in out and err.
-at() {
-  (cd "$1" && bash -c "$2") >out 2>err </dev/null
-  code=$?
-}
-
 # behind SITE COMMAND: the same in the background; its process is in ${pids[SITE]}.
 behind() {
   (cd "$1" && eval "exec $2") >"$1.out" 2>"$1.err" </dev/null &
