@@ -254,8 +254,18 @@ static void measure_regions(gt_follow *f) {
   }
 }
 
-/* Reads the summary.  It belongs to this start if the training is complete and the number of
-   resumes agrees, or if the directory has no other files. */
+/* The number of resumes agrees, or the directory has no other files.  A region that is a job of its
+   own can have returned: then its earlier starts agree. */
+static bool is_of_this_start(const gt_follow *f) {
+  const gt_summary *s = gt_summary_of(f->summary);
+  if (f->n == 0 || s->resumes == f->view.resumes) return true;
+  for (size_t r = 0; f->n == 1 && r < s->nregions; r++)
+    if (strcmp(s->regions[r].name, f->regions[0]->view.name) == 0)
+      return s->regions[r].earlier_starts == f->view.starts - 1;
+  return false;
+}
+
+/* Reads the summary, if the training is complete. */
 static void look_at_summary(gt_follow *f) {
   char path[PATH_MAX];
   struct stat at;
@@ -267,8 +277,7 @@ static void look_at_summary(gt_follow *f) {
     gt_summary_close(f->summary);
     if (gt_summary_read(&f->summary, f->dir) != GT_OK) return;
   }
-  if (f->summary && (f->n == 0 || gt_summary_of(f->summary)->resumes == f->view.resumes))
-    f->view.state = GT_RUN_DONE;
+  if (f->summary && is_of_this_start(f)) f->view.state = GT_RUN_DONE;
 }
 
 const gt_run_view *gt_follow_poll(gt_follow *f) {

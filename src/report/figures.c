@@ -1,5 +1,5 @@
 /* The figures of a report, from the records and summaries of its runs.  With several runs, a line
-   is the first region of a run; with one run, there is a line per region. */
+   is the first region of a run with a record; with one run, there is a line per region. */
 #include <math.h>
 #include <string.h>
 
@@ -119,9 +119,11 @@ static void add_values(report_series *s, const report_region *region, const char
   thin_out(s);
 }
 
-/* Returns the number of regions of a run that have lines of their own. */
-static size_t drawn(const gt_report *p, const report_run *run) {
-  return p->n > 1 ? 1 : run->n;
+/* True if the region has a line of its own: of several runs, only the first one with a record. */
+static bool is_drawn(const gt_report *p, const report_run *run, size_t region) {
+  bool first = true;
+  for (size_t r = 0; r < region; r++) first = first && json_array_size(run->regions[r].lines) == 0;
+  return p->n == 1 || (first && json_array_size(run->regions[region].lines) > 0);
 }
 
 static void name_line(char name[160], const gt_report *p, const report_run *run, size_t region) {
@@ -151,7 +153,8 @@ static void course(gt_report *p, const axis *x, const char *event, const char *k
   snprintf(title, sizeof title, "%s over %s", what, x->name);
   report_figure *f = add_figure(p, id, title);
   for (size_t i = 0; i < p->n; i++)
-    for (size_t r = 0; r < drawn(p, &p->runs[i]); r++) {
+    for (size_t r = 0; r < p->runs[i].n; r++) {
+      if (!is_drawn(p, &p->runs[i], r)) continue;
       name_line(name, p, &p->runs[i], r);
       add_values(add_series(f, i, name), &p->runs[i].regions[r], event, key, x, scale);
     }
@@ -284,9 +287,49 @@ static void links_of(gt_report *p, size_t i) {
   keep_if_any(p);
 }
 
+/* ---- members --------------------------------------------------------------------------------- */
+
+static double count_names(const char *list) {
+  double n = *list ? 1 : 0;
+  for (; *list; list++) n += *list == ',';
+  return n;
+}
+
+/* As the region has seen it; no points if its members have not changed. */
+static void add_members(report_series *s, const report_run *run, size_t region) {
+  const json_t *lines = run->regions[region].lines;
+  double n = (double)run->n, last = 0;
+  for (size_t i = 0; i < json_array_size(lines); i++) {
+    const json_t *line = json_array_get(lines, i);
+    last = gt_report_number(line, "t");
+    if (!gt_report_is(line, "members")) continue;
+    if (s->n == 0) add_point(s, 0, n);
+    n = count_names(gt_report_text(line, "members"));
+    add_point(s, last, n);
+  }
+  if (s->n > 0) add_point(s, last, n);
+}
+
+static void members(gt_report *p) {
+  char name[160];
+  report_figure *f = add_figure(p, "members", "Members of the run");
+  for (size_t i = 0; i < p->n; i++)
+    for (size_t r = 0; r < p->runs[i].n; r++) {
+      if (!is_drawn(p, &p->runs[i], r)) continue;
+      name_line(name, p, &p->runs[i], r);
+      add_members(add_series(f, i, name), &p->runs[i], r);
+    }
+  f->steps = true;
+  f->note = "A region that is lost is no member until the others take it in again.";
+  snprintf(f->y_label, sizeof f->y_label, "regions");
+  set_axis(f, true, "time", time_units);
+  keep_if_any(p);
+}
+
 void gt_report_figures(gt_report *p) {
   courses(p);
   times(p);
+  members(p);
   for (size_t i = 0; i < p->n; i++)
     if (p->runs[i].n <= 8) links_of(p, i);
 }

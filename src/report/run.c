@@ -72,7 +72,8 @@ static char *label_of(const char *dir) {
   return label;
 }
 
-/* A summary of an earlier start does not count: its number of resumes differs from the record's. */
+/* A summary of an earlier start does not count: its number of resumes differs from the record's.  A
+   region that has returned had starts that the others do not share: its own earlier starts count. */
 static json_t *read_summary(const report_run *run, const char *dir) {
   char path[PATH_MAX];
   snprintf(path, sizeof path, "%s/summary.json", dir);
@@ -80,8 +81,12 @@ static json_t *read_summary(const report_run *run, const char *dir) {
   for (size_t r = 0; r < run->n; r++)
     for (size_t i = json_array_size(run->regions[r].lines); i-- > 0;) {
       const json_t *line = json_array_get(run->regions[r].lines, i);
+      const json_t *result = json_array_get(json_object_get(summary, "regions"), r);
       if (!gt_report_is(line, "start") && !gt_report_is(line, "resumed")) continue;
-      if (gt_report_number(line, "resumes") == gt_report_number(summary, "resumes")) return summary;
+      const double resumes = gt_report_number(line, "resumes");
+      if (resumes == gt_report_number(summary, "resumes") ||
+          resumes == gt_report_number(result, "earlier_starts"))
+        return summary;
       json_decref(summary);
       return NULL;
     }

@@ -73,6 +73,10 @@ back() {
   begin "$lost" "$name" --resume "$@"
   all_end "$name" "$lost returns" 'epoch 2 begins with the regions east, west, north'
   check "$name: $lost continues from the group" continues "$name" "$lost"
+  "$GEOTRAIN" report "$name-west" "$name-north" --out "$name.html" --json "$name.json" >/dev/null
+  check "$name: its report shows the members" grep -q 'Members of the run' "$name.html"
+  check "$name: it says that the run has ended" same "$(grep -c 'runs, or was killed' "$name.html")" 0
+  check "$name: watch says so, too" grep -q '^done' <("$GEOTRAIN" watch --once "$name-$lost")
 }
 
 # All are killed in epoch 1, in which north is no member, and start again: north returns.
