@@ -6,6 +6,8 @@
    ends with 75 and starts again.  With stop, the run ends, and all regions resume it from the newest
    whole round when they have started again; also with continue if no member is left.  When all
    regions have finished their training, no fault follows. */
+#include <string.h>
+
 #include "internal.h"
 
 /* Consequences of faults, in this order at equal times. */
@@ -264,6 +266,21 @@ static void fall_back(gt_sim *sim, gt_ns now) {
 
 /* ---- losses ---------------------------------------------------------------------------------- */
 
+/* True if the regions that are there, or come back, can be a majority (docs/membership.md). */
+static bool can_be_majority(const gt_sim *sim) {
+  const char *tie = sim->spec.job->sync.tie;
+  double all = 0, there = 0;
+  bool decides = false;
+  for (size_t r = 0; r < sim->n; r++) {
+    all += sim->weights[r];
+    if (sim->regions[r].away && sim->regions[r].back == GT_NEVER) continue;
+    there += sim->weights[r];
+    decides |= tie && strcmp(sim->spec.job->regions[r].name, tie) == 0;
+  }
+  const double lead = 2 * there - all;
+  return lead > 1e-9 * all || (decides && lead >= -1e-9 * all);
+}
+
 /* True if a region that is not a member now can become one without a further fault. */
 static bool can_return(const gt_sim *sim, gt_ns now) {
   const sim_faults *f = sim->faults;
@@ -275,15 +292,18 @@ static bool can_return(const gt_sim *sim, gt_ns now) {
   return false;
 }
 
-/* Acts if no member is left, or only members without a majority. */
+/* Acts if no member is left, or only members without a majority, or a region for which the others wait
+   does not come back. */
 static void review(gt_sim *sim, gt_ns now) {
   const sim_region *first = NULL; /* the decider */
+  if (gt_sim_over(sim)) return;
+  if (sim->faults->resuming) resume(sim, now);
   if (!sim->faults->continues || sim->faults->resuming || gt_sim_over(sim)) return;
   for (size_t r = 0; r < sim->n && !first; r++)
     if (is_inside(&sim->regions[r])) first = &sim->regions[r];
   if (!first)
     fall_back(sim, now);
-  else if (first->minority && !can_return(sim, now))
+  else if (first->minority && (!can_return(sim, now) || !can_be_majority(sim)))
     end_run(sim, GT_STOPPED, now);
 }
 
