@@ -47,6 +47,11 @@ bool gt_connection_silent(const gt_connection *c) {
   return info.tcpi_last_ack_recv > limit_ms && (info.tcpi_retransmits > 1 || info.tcpi_probes > 1);
 }
 
+bool gt_connection_closed(const gt_connection *c) {
+  struct pollfd at = {.fd = c->fd, .events = POLLRDHUP};
+  return poll(&at, 1, 0) > 0 && (at.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
 int gt_connection_dial(gt_connection *c, const struct sockaddr *to, socklen_t size,
                        const char *through) {
   const int fd = socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

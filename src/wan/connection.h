@@ -44,4 +44,6 @@ void gt_connection_patience(const gt_connection *c, double seconds);
 /* True if the other side's kernel has not acknowledged anything for about a second, in which it was
    asked at least twice.  A program that does not read is not silent. */
 bool gt_connection_silent(const gt_connection *c);
+/* True if the other side sends nothing more: what it has sent can still be read. */
+bool gt_connection_closed(const gt_connection *c);
 void gt_connection_close(gt_connection *c);

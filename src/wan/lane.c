@@ -244,7 +244,9 @@ bool gt_lane_has_other(const gt_transport *t, size_t peer, const gt_tcp_record *
   const gt_lane *l = &t->lanes[peer];
   bool connected = false;
   if (l->start == 0 || hello->start == l->start) return false;
-  for (size_t i = 0; i < t->nstreams; i++) connected |= l->streams[i].greeted;
+  for (size_t i = 0; i < t->nstreams; i++)
+    /* a frame that waits keeps this region from reading the end */
+    connected |= l->streams[i].greeted && !gt_connection_closed(&l->streams[i].c);
   return connected || is_former(l, hello->start);
 }
 

@@ -166,6 +166,31 @@ static void lanes_begin_anew(void) {
   }
 }
 
+/* A frame that nobody takes keeps a region from reading on: it still sees that the connection is closed,
+   and takes the next start of the other region. */
+static void a_start_is_taken_while_a_frame_waits(void) {
+  end a, b;
+  size_t bytes;
+  open_end(&a, 0, true);
+  open_end(&b, 1, true);
+  exchange(&a, &b, 3);
+  send_one(&b);
+  while (!gt_transport_tcp.receive(a.t, 1, &bytes)) gt_transport_tcp.progress(b.t);
+  kill_end(&b);
+  open_end(&b, 1, true);
+  const gt_ns until = gt_now() + gt_from_seconds(LIMIT_S);
+  while (!lane_of(&a)->restarted) {
+    assert_true(gt_now() < until);
+    gt_transport_tcp.progress(a.t);
+    gt_transport_tcp.progress(b.t);
+    (void)gt_transport_tcp.receive(b.t, 0, &bytes);
+    gt_sleep(20000);
+  }
+  see_restart(&a, &b);
+  exchange(&a, &b, 3);
+  close_ends(&a, &b);
+}
+
 /* However often a region has not answered, several attempts fit into the patience. */
 static void it_is_dialled_often_enough(void) {
   end b;
@@ -361,7 +386,7 @@ static int set_up(void **state) {
   return 0;
 }
 
-TESTS_BETWEEN(set_up, NULL, lanes_begin_anew, it_is_dialled_often_enough,
-              the_run_ends_where_no_region_may_restart, a_second_start_is_refused,
-              a_replaced_start_is_refused, groups_repeat_their_messages,
+TESTS_BETWEEN(set_up, NULL, lanes_begin_anew, a_start_is_taken_while_a_frame_waits,
+              it_is_dialled_often_enough, the_run_ends_where_no_region_may_restart,
+              a_second_start_is_refused, a_replaced_start_is_refused, groups_repeat_their_messages,
               a_region_returns_to_a_run_that_has_begun)
