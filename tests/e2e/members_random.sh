@@ -72,11 +72,10 @@ look_after() {
 
 # dismiss: a region that starts when the others have ended waits for them; a signal ends it.
 dismiss() {
-  local site others
+  local site left=
+  for site in "${sites[@]}"; do [ -n "${over[$site]}" ] || left="$left$site"; done
   for site in "${sites[@]}"; do
-    [ -z "${over[$site]}" ] || continue
-    others=${over[*]}
-    [ "${others//[!y]/}" = yy ] && ! grep -q '^region east: ranks' "$site.err" && kill -USR1 "${pids[$site]}" && over[$site]=late
+    [ "$left" = "$site" ] && [[ "${over[*]}" == *yes* ]] && ! grep -q '^region east: ranks' "$site.err" && kill -USR1 "${pids[$site]}" && over[$site]=late
   done
 }
 
