@@ -353,6 +353,9 @@ gt_status gt_broadcast_state(gt_broadcast *b, gt_state_direction direction) {
   char prefix[64];
   snprintf(prefix, sizeof prefix, "%sbroadcast/", b->base.spec.owner);
   if (cast_ops_of(b)->state) GT_TRY(cast_ops_of(b)->state(b, prefix, direction));
+  const gt_state_field lost = {"lost", GT_TYPE_I64, &b->lost, 1};
+  if (direction.to ? b->lost > 0 : gt_state_find(direction.from, prefix, "lost") != NULL)
+    GT_TRY(gt_state_fields(direction, prefix, &lost, 1));
   if (!b->base.coder) return GT_OK;
   const gt_state_field value = {"coded_value", GT_TYPE_I64, &b->posted, 1};
   GT_TRY(gt_state_fields(direction, prefix, &value, 1));
