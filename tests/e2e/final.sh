@@ -63,11 +63,11 @@ check "a longer run: it is gone" [ ! -e run/final.h5 ]
 completes "a longer run" 4 job.yaml --run-dir run --resume --set train.until.steps=30
 check "a longer run: its own" same "$(sha run/final.h5 params)" "$(field run params_sha256)"
 
-# A kill while models travel to the lead, for 5 s here: training is not repeated, although it was
+# A kill while models travel to the lead, for 20 s here: training is not repeated, although it was
 # shorter than the checkpoints' interval.
 alone=(--set sync.strategy=none --set checkpoint.every.steps=1000)
 train "undisturbed" 4 job.yaml --run-dir undisturbed "${alone[@]}"
-start 4 job.yaml --run-dir travels "${alone[@]}" --set wan.links.0.bandwidth=400kbit/s
+start 4 job.yaml --run-dir travels "${alone[@]}" --set wan.links.0.bandwidth=100kbit/s
 wait_round travels 1
 check "models travel: the run is not at its end" [ ! -e travels/summary.json ]
 for rank in 0 1 2 3; do kill -KILL "$(rank_pid $rank)"; done
