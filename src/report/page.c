@@ -472,7 +472,9 @@ static void events(FILE *to, const report_run *run) {
 static void figures(FILE *to, const gt_report *p) {
   fputs("<h2>Figures</h2>\n", to);
   if (p->n > 1)
-    fputs("<p>A line of loss, accuracy, bytes or members is the first region of a run with a record.</p>\n", to);
+    fputs("<p>A line of loss, accuracy, bytes or members is the first region of a run with a "
+          "record.</p>\n",
+          to);
   fputs("<div class=\"figures\">\n", to);
   for (size_t i = 0; i < p->nfigures; i++) {
     const report_figure *f = &p->figures[i];

@@ -83,9 +83,10 @@ static json_t *read_summary(const report_run *run, const char *dir) {
       const json_t *line = json_array_get(run->regions[r].lines, i);
       const json_t *result = json_array_get(json_object_get(summary, "regions"), r);
       if (!gt_report_is(line, "start") && !gt_report_is(line, "resumed")) continue;
-      const double resumes = gt_report_number(line, "resumes");
+      const double resumes = gt_report_number(line, "resumes"),
+                   earlier = gt_report_number(result, "earlier_starts"); /* absent: 0 */
       if (resumes == gt_report_number(summary, "resumes") ||
-          resumes == gt_report_number(result, "earlier_starts"))
+          resumes == (isnan(earlier) ? 0 : earlier))
         return summary;
       json_decref(summary);
       return NULL;
