@@ -43,7 +43,7 @@ typedef struct {
   size_t members;
   bool entering; /* it has not entered the epoch with all its members, or lacks their state */
   bool outside;  /* it has returned, and has not been taken in yet */
-  /* Samples by which it has gone on from its checkpoint when it was taken in. */
+  /* Samples between its checkpoint and its position when it was taken in; below 0: it went back. */
   int64_t moved_samples;
   /* A run must not resume from its state: it is entering an epoch, has not contributed since it has
      returned, or is a minority or out. */
@@ -54,6 +54,8 @@ typedef struct {
 } gt_ps_view;
 /* True if the region is a member. */
 bool gt_ps_is_member(const gt_ps *ps, size_t region);
+/* True if the regions hold a majority of the weight of all, or half of it with the region `tie`. */
+bool gt_ps_is_majority(const gt_ps *ps, const bool *set);
 
 /* The event that ends a wait for other regions. */
 typedef enum {

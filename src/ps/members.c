@@ -119,14 +119,13 @@ void gt_ps_members_refuse(gt_ps *ps, size_t peer) {
 
 static void propose(gt_ps *ps, bool again);
 
-/* Ends this region, which region `from` has refused: words as in M_REFUSE, or -1: at the end of the
-   run. */
-static void end_refused(gt_ps *ps, size_t from, const int64_t *words) {
+/* Ends this region, which the group refuses: words as in M_REFUSE, or -1: at the end of the run. */
+static void end_refused(gt_ps *ps, const int64_t *words) {
   const gt_ps_host *host = &ps->spec.host;
   ps->epoch.out = true;
   if (words[0] < 0)
-    host->fault(host->ctx, GT_FAIL(GT_ERR_CKPT,
-                                   "region %zu refuses this region: the run is at its end", from));
+    host->fault(host->ctx, GT_FAIL(GT_ERR_CKPT, "the run is at its end, and the other regions do "
+                                                "not take this region back"));
   else
     host->fault(host->ctx,
                 GT_FAIL(GT_ERR_CKPT,
@@ -144,7 +143,7 @@ static bool refuses(gt_ps *ps, const int64_t *applied) {
     if (!e->in[r] || !gt_ps_is_ahead(ps, &e->reports[r], applied, &range)) continue;
     const int64_t words[2] = {applied[range], e->reports[r].ranges[range].applied};
     if (r == ps->spec.self) {
-      end_refused(ps, r, words);
+      end_refused(ps, words);
       return true;
     }
     say(ps, r, M_REFUSE, e->number, words, 2);
@@ -330,11 +329,6 @@ static void take_join(gt_ps *ps, size_t from, uint64_t incarnation) {
     propose(ps, true);
 }
 
-static gt_status take_refusal(gt_ps *ps, size_t from, const int64_t *words) {
-  if (ps->epoch.outside) end_refused(ps, from, words);
-  return GT_OK;
-}
-
 #define PATIENT_BEATS 10
 
 /* Two members that have lost each other can both propose a region that returns, each with a higher
@@ -514,7 +508,8 @@ gt_status gt_ps_members_message(gt_ps *ps, size_t from, const gt_frame_header *h
     take_join(ps, from, (uint64_t)words[0]);
     return GT_OK;
   case M_REFUSE:
-    return take_refusal(ps, from, words);
+    if (e->outside) end_refused(ps, words);
+    return GT_OK;
   case M_PROPOSE:
     take_proposal(ps, from, value, words);
     return GT_OK;

@@ -77,8 +77,6 @@ void gt_ps_set_read(const int64_t *words, bool *set, size_t n);
 size_t gt_ps_first_member(const gt_ps *ps);
 /* True if others have entered a later epoch, with this region: it leaves decisions to them. */
 bool gt_ps_is_behind(const gt_ps *ps);
-/* True if the regions hold a majority of the weight of all, or half of it with the region `tie`. */
-bool gt_ps_is_majority(const gt_ps *ps, const bool *set);
 /* True if a message counts: its sender is a member, and it is of this epoch; data also of an
    earlier one if nothing was lost since. */
 bool gt_ps_epoch_takes(const gt_ps *ps, size_t from, const gt_frame_header *head);
@@ -111,6 +109,7 @@ void gt_ps_position_open(ps_epoch *e, size_t nregions, size_t ranges);
 void gt_ps_position_close(ps_epoch *e);
 /* Counts the steps of regions that are left out or taken in; call before the epoch is entered. */
 void gt_ps_position_note(gt_ps *ps, const ps_decision *decision);
+/* Saves or loads the counts.  GT_ERR_FAULT: a number cannot be correct. */
 gt_status gt_ps_position_state(gt_ps *ps, gt_state_direction direction);
 /* Continues after the steps of this region that are in the group's model. */
 void gt_ps_position_take(gt_ps *ps);

@@ -1,5 +1,5 @@
-/* How many steps of each region are in the group's model: a region that returns continues after them,
-   trains no batch twice and leaves none out.  Every member counts alike, from the decisions about
+/* How many steps of each region are in the group's model, for strategies with rounds and local: sync: a
+   region that returns continues after them.  Every member counts alike, from the decisions about
    epochs; a region that was away gets the counts with the state of the group. */
 #include <string.h>
 
@@ -45,6 +45,7 @@ static void undo(gt_ps *ps, const ps_decision *d, size_t region) {
       e->steps[region] -= (lasts[i] - d->applied[i]) * gt_sync_stride(ps->sync);
     lasts[i] = d->applied[i];
   }
+  if (e->steps[region] < 0) e->steps[region] = 0; /* a first contribution has fewer */
 }
 
 /* The region is left out, or is taken in once more. */
@@ -69,6 +70,8 @@ void gt_ps_position_note(gt_ps *ps, const ps_decision *d) {
   }
 }
 
+#define MOST ((int64_t)1 << 40) /* sums and products stay in range */
+
 gt_status gt_ps_position_state(gt_ps *ps, gt_state_direction direction) {
   const ps_epoch *e = &ps->epoch;
   const size_t n = ps->spec.nregions, all = n * gt_exchange_ranges(ps->exchange);
@@ -76,7 +79,15 @@ gt_status gt_ps_position_state(gt_ps *ps, gt_state_direction direction) {
                                    {"places", GT_TYPE_I64, e->places, n},
                                    {"floors", GT_TYPE_I64, e->floors, all},
                                    {"lasts", GT_TYPE_I64, e->lasts, all}};
-  return GT_STATE_FIELDS(direction, "ps/epoch/", fields);
+  GT_TRY(GT_STATE_FIELDS(direction, "ps/epoch/", fields));
+  for (size_t f = 0; direction.from && f < sizeof fields / sizeof *fields; f++)
+    for (size_t i = 0; i < fields[f].count; i++) {
+      const int64_t value = ((const int64_t *)fields[f].data)[i];
+      if (value < 0 || value > MOST)
+        return GT_FAIL(GT_ERR_FAULT, "ps/epoch/%s has %lld; expected 0 or more", fields[f].name,
+                       (long long)value);
+    }
+  return GT_OK;
 }
 
 /* Gives back the batches that were being computed; false: they are not the last ones. */
@@ -118,5 +129,5 @@ void gt_ps_position_take(gt_ps *ps) {
   ps->moved_samples += t->samples - before;
   ps->steps_at_round = t->steps;
   ps->samples_at_round = t->samples;
-  ps->totals.evals = gt_ps_evals_due(ps);
+  t->evals = gt_ps_evals_due(ps); /* those of the steps that it leaves out are not made */
 }

@@ -6,8 +6,6 @@
    ends with 75 and starts again.  With stop, the run ends, and all regions resume it from the newest
    whole round when they have started again; also with continue if no member is left.  When all
    regions have finished their training, no fault follows. */
-#include <string.h>
-
 #include "internal.h"
 
 /* Consequences of faults, in this order at equal times. */
@@ -266,19 +264,14 @@ static void fall_back(gt_sim *sim, gt_ns now) {
 
 /* ---- losses ---------------------------------------------------------------------------------- */
 
-/* True if the regions that are there, or come back, can be a majority (docs/membership.md). */
+/* True if the regions that are there, or come back, are a majority. */
 static bool can_be_majority(const gt_sim *sim) {
-  const char *tie = sim->spec.job->sync.tie;
-  double all = 0, there = 0;
-  bool decides = false;
-  for (size_t r = 0; r < sim->n; r++) {
-    all += sim->weights[r];
-    if (sim->regions[r].away && sim->regions[r].back == GT_NEVER) continue;
-    there += sim->weights[r];
-    decides |= tie && strcmp(sim->spec.job->regions[r].name, tie) == 0;
-  }
-  const double lead = 2 * there - all;
-  return lead > 1e-9 * all || (decides && lead >= -1e-9 * all);
+  bool *there = GT_NEW_ARRAY(bool, sim->n);
+  for (size_t r = 0; r < sim->n; r++)
+    there[r] = !sim->regions[r].away || sim->regions[r].back != GT_NEVER;
+  const bool majority = gt_ps_is_majority(sim->regions[0].ps, there);
+  gt_free(there);
+  return majority;
 }
 
 /* True if a region that is not a member now can become one without a further fault. */
