@@ -7,7 +7,8 @@ free_ports() {
   /usr/bin/python3 -c '
 import random, socket, sys
 sockets = []
-while len(sockets) < int(sys.argv[1]):
+for _ in range(1000):
+    if len(sockets) == int(sys.argv[1]): break
     s = socket.socket()
     try:
         s.bind(("127.0.0.1", random.randrange(20000, 32000)))

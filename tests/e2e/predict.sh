@@ -4,19 +4,13 @@
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 "$GEOTRAIN" data synth synth.h5 --train 600 --test 60 --classes 3 >/dev/null
-/usr/bin/python3 - <<'PY'
-import h5py, os, struct, zlib
+PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$GEOTRAIN_SOURCE/tests/e2e" /usr/bin/python3 - <<'PY'
+import h5py, png
 names = ["cat", 'a "b", c', "dog"]
-def png(path, image):
-    chunk = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-    rows = b"".join(b"\0" + row.tobytes() for row in image)
-    with open(path, "wb") as f:
-        f.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 28, 28, 8, 0, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 with h5py.File("synth.h5") as f:
     for split in "train", "test":
         for i, (x, y) in enumerate(zip(f[split]["x"][:, :, :, 0], f[split]["y"][:])):
-            os.makedirs(f"pictures/{split}/{names[y]}", exist_ok=True)
-            png(f"pictures/{split}/{names[y]}/{i:04}.png", x)
+            png.write(f"pictures/{split}/{names[y]}/{i:04}.png", x)
 PY
 "$GEOTRAIN" data import folder pictures pictures.h5 >out 2>err || fail "import" "$(cat err)"
 cat >job.yaml <<'YAML'

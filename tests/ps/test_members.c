@@ -214,14 +214,18 @@ static void note_round(w_region *r) {
 
 static void check_end(run *r) {
   world *w = r->w;
-  const bool waits = w_lockstep(&w->spec), sma = strcmp(w->spec.strategy, "sma") == 0;
+  const bool waits = w_lockstep(&w->spec), sma = strcmp(w->spec.strategy, "sma") == 0,
+             rounds = sma || strcmp(w->spec.strategy, "ssgd") == 0;
+  /* a region that returns can leave out batches that an earlier start has trained */
+  const bool moves = rounds && !w->spec.local_async;
   size_t first = w->n;
   for (size_t i = 0; i < w->n; i++) {
     const w_region *x = &w->regions[i];
     const gt_ps_view v = w_view(w, i);
     if (x->dead || v.minority) continue; /* others can have continued from an earlier round */
     const int64_t total = (int64_t)w->spec.until.epochs * w_per_epoch(&w->spec, i);
-    for (int64_t b = 0; b < W_BATCHES; b++) w_check(w, (x->ever[b] > 0) == (b < total));
+    for (int64_t b = 0; b < W_BATCHES; b++)
+      w_check(w, moves ? (x->ever[b] > 0) == (b < total) : x->kept.trained[b] == (b < total));
     w_check(w, v.batches == total);
     if (first == w->n) first = i;
     w_check(w, gt_vec_finite(gt_vec_of((float *)(uintptr_t)x->params, W_PARAMS)));

@@ -174,11 +174,14 @@ static void a_start_is_taken_while_a_frame_waits(void) {
   open_end(&a, 0, true);
   open_end(&b, 1, true);
   exchange(&a, &b, 3);
+  const gt_ns until = gt_now() + gt_from_seconds(LIMIT_S);
   send_one(&b);
-  while (!gt_transport_tcp.receive(a.t, 1, &bytes)) gt_transport_tcp.progress(b.t);
+  while (!gt_transport_tcp.receive(a.t, 1, &bytes)) {
+    assert_true(gt_now() < until);
+    gt_transport_tcp.progress(b.t);
+  }
   kill_end(&b);
   open_end(&b, 1, true);
-  const gt_ns until = gt_now() + gt_from_seconds(LIMIT_S);
   while (!lane_of(&a)->restarted) {
     assert_true(gt_now() < until);
     gt_transport_tcp.progress(a.t);
