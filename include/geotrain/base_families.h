@@ -88,10 +88,12 @@ enum {
   X(GT_PART_DIRICHLET, "dirichlet")                                                                \
   X(GT_PART_FILE, "file")
 
-/* data.augment: src/data/loader.c. */
+/* data.classes: src/data/of_job.c. */
 #define GT_CLASS_SETS(X)                                                                           \
   X(GT_CLASSES_SAME, "same")                                                                       \
   X(GT_CLASSES_UNION, "union")
+
+/* data.augment: src/data/loader.c. */
 #define GT_AUGMENTS(X)                                                                             \
   X(GT_AUGMENT_NONE, "none")                                                                       \
   X(GT_AUGMENT_CROP_FLIP, "crop-flip")

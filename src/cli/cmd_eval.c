@@ -47,7 +47,7 @@ static gt_status match_shape(const gt_cli_model *model, const gt_dataset_info *d
   return GT_OK;
 }
 
-/* Classes with names are those of the model by these, whatever their numbers in the file. */
+/* Numbers the classes of the data set as the model does, if both have names. */
 static gt_status number_classes(const gt_cli_model *model, gt_dataset *dataset) {
   gt_class_names names;
   char whose[sizeof model->path + 16];
