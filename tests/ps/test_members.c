@@ -296,7 +296,7 @@ static void test_losses(void) {
    workers at a time. */
 static void test_positions(void) {
   if (getenv("SEED")) return;
-  const size_t worlds = cases(12000, 3000);
+  const size_t worlds = cases(12000, 4000);
   w_problem problem = w_plain;
   run sum = {0};
   int64_t checked = 0;
