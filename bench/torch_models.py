@@ -49,11 +49,12 @@ class Block(nn.Module):
 
 
 class ResNet18(nn.Module):
-    """torchvision's resnet18, but for the stem: a 3x3 convolution and no pooling."""
+    """torchvision's resnet18, with its stem (large), or a 3x3 convolution and no pooling."""
 
-    def __init__(self, c=3, classes=10):
+    def __init__(self, c=3, classes=10, large=False):
         super().__init__()
-        self.conv1 = nn.Conv2d(c, 64, 3, 1, 1, bias=False)
+        self.conv1 = nn.Conv2d(c, 64, 7, 2, 3, bias=False) if large else nn.Conv2d(c, 64, 3, 1, 1, bias=False)
+        self.maxpool = nn.MaxPool2d(3, 2, 1) if large else nn.Identity()
         self.bn1 = nn.BatchNorm2d(64)
         self.relu = nn.ReLU(inplace=True)
         width = 64
@@ -65,7 +66,7 @@ class ResNet18(nn.Module):
         self.fc = nn.Linear(width, classes)
 
     def forward(self, x):
-        x = self.relu(self.bn1(self.conv1(x)))
+        x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
         return self.fc(self.avgpool(x).flatten(1))
 
@@ -304,7 +305,7 @@ def load(name, path):
     if name == "lenet5":
         model = LeNet(c=tensors["conv1.weight"].shape[1], classes=tensors["fc3.weight"].shape[0])
     elif name == "resnet18":
-        model = ResNet18(tensors["conv1.weight"].shape[1], tensors["fc.weight"].shape[0])
+        model = ResNet18(tensors["conv1.weight"].shape[1], tensors["fc.weight"].shape[0], tensors["conv1.weight"].shape[2] == 7)
     elif name == "niser":
         model = NISER(*tensors["embedding.weight"].shape)
     elif name == "lstm":

@@ -40,6 +40,12 @@ enum {
   X(GT_MODEL_NISER, "niser", gt_model_niser)                                                       \
   X(GT_MODEL_MLP, "mlp", gt_model_mlp)
 
+/* model.stem: the first layers of resnet18. */
+#define GT_STEMS(X)                                                                                \
+  X(GT_STEM_AUTO, "auto")                                                                          \
+  X(GT_STEM_SMALL, "small")                                                                        \
+  X(GT_STEM_LARGE, "large")
+
 /* train.optimizer.name: gt_optim_kind of src/nn. */
 #define GT_OPTIMIZERS(X)                                                                           \
   X(GT_OPTIMIZER_SGD, "sgd", gt_optim_sgd)                                                         \
@@ -205,6 +211,7 @@ enum {
 
 typedef enum { GT_STRATEGIES(GT_FAMILY_CONSTANT) } gt_strategy;
 typedef enum { GT_MODELS(GT_FAMILY_CONSTANT) } gt_model_id;
+typedef enum { GT_STEMS(GT_FAMILY_CONSTANT) } gt_stem;
 typedef enum { GT_OPTIMIZERS(GT_FAMILY_CONSTANT) } gt_optimizer;
 typedef enum { GT_KERNEL_TABLES(GT_FAMILY_CONSTANT) } gt_kernels_id;
 typedef enum { GT_SCHEDULES(GT_FAMILY_CONSTANT) } gt_lr_kind;
@@ -248,7 +255,8 @@ static inline bool gt_codec_has(gt_codec_kind codec, unsigned facts) {
 }
 
 /* The names in the order of the constants, NULL after the last. */
-extern const char *const gt_pipe_names[], *const gt_labels_names[], *const gt_adapt_names[];
+extern const char *const gt_pipe_names[], *const gt_labels_names[], *const gt_adapt_names[],
+                                                                        *const gt_stem_names[];
 extern const char *const gt_strategy_names[],
     *const gt_model_names[], *const gt_optimizer_names[],
                                  *const gt_kernels_names[],

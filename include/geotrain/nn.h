@@ -26,6 +26,7 @@ typedef struct {
      weights of the embedding; 0: the model's own. */
   int64_t layers, width, heads, context;
   bool untied;
+  gt_stem stem; /* for a model with stems of two sizes */
   /* Widths of the hidden layers, for a model with an MLP; NULL: the model's own. */
   const int64_t *mlp;
   size_t nmlp;
@@ -42,6 +43,7 @@ typedef struct {
   bool recurrent;        /* hidden can be set */
   bool scaled;           /* scale can be set */
   bool decodes;          /* layers, width, heads, context and untied can be set */
+  bool stemmed;          /* stem can be set */
   bool ids;              /* takes samples of ids; else images */
   bool ranks;            /* recommends: it is judged by the ranks of the labels */
   /* Adds the operations for samples of this shape.  GT_ERR_DATA: the model does not support the

@@ -265,11 +265,12 @@ typedef struct gt_kernels {
   /* dw (R,S,C,K), db (K) or NULL */
   void (*conv_backward_weight)(float *dw, float *db, const float *dy, const float *x,
                                const gt_conv_shape *s, size_t N, float *work);
-  /* y (N,P,Q,C); index (N,P,Q,C) receives the offset in x of each maximum; among equals, the
-     first */
-  void (*maxpool_forward)(float *y, uint32_t *index, const float *x, const gt_conv_shape *s,
-                          size_t N);
-  void (*maxpool_backward)(float *dx, const float *dy, const uint32_t *index,
+  /* y (N,P,Q,C), of the same type as x; index (N,P,Q,C) receives the offset in x of each maximum;
+     among equals, the first.  Padding is never a maximum. */
+  void (*maxpool_forward)(void *y, uint32_t *index, const void *x, gt_precision type,
+                          const gt_conv_shape *s, size_t N);
+  /* dx is summed in float32, in the order of the windows. */
+  void (*maxpool_backward)(void *dx, const void *dy, const uint32_t *index, gt_precision type,
                            const gt_conv_shape *s, size_t N);
   /* y (B,O) = x (B,I) w^T + b */
   void (*linear_forward)(float *y, const float *x, const float *w, const float *b, size_t B,

@@ -13,6 +13,7 @@ const unsigned gt_codec_kind_facts[] = {GT_CODEC_IDENTITY(FACTS) GT_CODECS(FACTS
 
 const char *const gt_strategy_names[] = {GT_STRATEGIES(NAME) NULL};
 const char *const gt_model_names[] = {GT_MODELS(NAME) NULL};
+const char *const gt_stem_names[] = {GT_STEMS(NAME) NULL};
 const char *const gt_optimizer_names[] = {GT_OPTIMIZERS(NAME) NULL};
 const char *const gt_kernels_names[] = {GT_KERNEL_TABLES(NAME) NULL};
 const char *const gt_schedule_names[] = {GT_SCHEDULES(NAME) NULL};

@@ -83,6 +83,11 @@ const job_key gt_job_keys[] = {
      MODELS(DECODERS), .meaning = "context length in tokens; default: that of the preset, gpt 256"},
     {"model.untied", KEY_BOOL, 0, AT(model.untied), .fallback = "false", MODELS(DECODERS),
      .meaning = "the output head does not share the weights of the embedding"},
+    {"model.stem", KEY_CHOICE, KEY_ON_RESUME, AT(model.stem), .fallback = "auto",
+     .values = gt_stem_names, MODELS(OF(GT_MODEL_RESNET18)),
+     .meaning =
+         "first layers: small (a 3x3 convolution) or large (7x7 with stride 2, and pooling); "
+         "auto: large if images have 64 x 64 pixels or more"},
     {"model.mlp", KEY_INTS, KEY_OPTIONAL, AT(model.mlp), COUNT(model.nmlp), .min = 1, .max = 65536,
      MODELS(OF(GT_MODEL_DEEPFM) | OF(GT_MODEL_MLP)),
      .meaning = "widths of the perceptron's hidden layers; default: deepfm 400, 400, 400, mlp 256, "

@@ -209,7 +209,8 @@ static gt_status check_options(const gt_model *model, const gt_model_options *op
              {"width", options->width != 0, model->decodes},
              {"heads", options->heads != 0, model->decodes},
              {"context", options->context != 0, model->decodes},
-             {"untied", options->untied, model->decodes}};
+             {"untied", options->untied, model->decodes},
+             {"stem", options->stem != GT_STEM_AUTO, model->stemmed}};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     if (all[i].given && !all[i].known)
       return GT_FAIL(GT_ERR_JOB,

@@ -177,7 +177,8 @@ gt_status gt_graph_add_conv2d(gt_graph *graph, const char *name, size_t K, size_
    (fan out), and bf16 if the graph computes in it. */
 gt_status gt_graph_add_conv2d_plain(gt_graph *graph, const char *name, size_t K, size_t window,
                                     size_t stride, size_t pad);
-gt_status gt_graph_add_maxpool(gt_graph *graph, const char *name, size_t window, size_t stride);
+gt_status gt_graph_add_maxpool(gt_graph *graph, const char *name, size_t window, size_t stride,
+                               size_t pad);
 /* Adds the mean over (H,W). */
 void gt_graph_add_mean(gt_graph *graph, const char *name);
 /* Adds a linear layer on one row per sample: flattening (H,W,C) needs no operation. */

@@ -8,10 +8,10 @@ static gt_status build(gt_graph *graph, const gt_sample_shape *shape,
                        const gt_model_options *options) {
   (void)options;
   GT_TRY(gt_graph_add_conv2d(graph, "conv1", 6, 5, 1, 2));
-  GT_TRY(gt_graph_add_maxpool(graph, "pool1", 2, 2));
+  GT_TRY(gt_graph_add_maxpool(graph, "pool1", 2, 2, 0));
   gt_graph_add_relu(graph, "relu1");
   GT_TRY(gt_graph_add_conv2d(graph, "conv2", 16, 5, 1, 0));
-  GT_TRY(gt_graph_add_maxpool(graph, "pool2", 2, 2));
+  GT_TRY(gt_graph_add_maxpool(graph, "pool2", 2, 2, 0));
   gt_graph_add_relu(graph, "relu2");
   gt_graph_add_linear(graph, "fc1", 120);
   gt_graph_add_relu(graph, "relu3");

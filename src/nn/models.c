@@ -25,6 +25,7 @@ gt_graph_spec gt_graph_spec_of(const gt_job *job) {
                                      .heads = job->model.heads,
                                      .context = job->model.context,
                                      .untied = job->model.untied,
+                                     .stem = job->model.stem,
                                      .mlp = job->model.mlp,
                                      .nmlp = job->model.nmlp}};
 }

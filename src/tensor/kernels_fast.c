@@ -8,10 +8,9 @@
 
 /* ---- max pooling ----------------------------------------------------------------------------- */
 
-/* Uses vector loops for 2x2 windows that do not overlap, plain loops for other windows. */
-
-static bool serves(const gt_conv_shape *s) {
-  return s->R == 2 && s->S == 2 && s->stride == 2 && s->pad == 0;
+/* 2x2 windows that do not overlap have loops of their own. */
+static bool serves(const gt_conv_shape *s, gt_precision type) {
+  return s->R == 2 && s->S == 2 && s->stride == 2 && s->pad == 0 && type == GT_F32;
 }
 
 /* Clears the last row or column of odd images, which no window covers. */
@@ -25,21 +24,21 @@ static void clear_edges(float *dx, const gt_conv_shape *s, size_t N) {
   }
 }
 
-void gt_fast_maxpool_forward(float *y, uint32_t *index, const float *x, const gt_conv_shape *s,
-                             size_t N) {
-  if (serves(s))
+void gt_fast_maxpool_forward(void *y, uint32_t *index, const void *x, gt_precision type,
+                             const gt_conv_shape *s, size_t N) {
+  if (serves(s, type))
     gt_loops()->pooling->max_forward(y, index, x, s, N);
   else
-    gt_ref_maxpool_forward(y, index, x, s, N);
+    gt_loops()->pooling->window_forward(y, index, x, type, s, N);
 }
 
-void gt_fast_maxpool_backward(float *dx, const float *dy, const uint32_t *index,
+void gt_fast_maxpool_backward(void *dx, const void *dy, const uint32_t *index, gt_precision type,
                               const gt_conv_shape *s, size_t N) {
-  if (serves(s)) {
+  if (serves(s, type)) {
     gt_loops()->pooling->max_backward(dx, dy, index, s, N);
     clear_edges(dx, s, N);
   } else {
-    gt_ref_maxpool_backward(dx, dy, index, s, N);
+    gt_loops()->pooling->window_backward(dx, dy, index, type, s, N);
   }
 }
 

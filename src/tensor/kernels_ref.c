@@ -254,31 +254,46 @@ static void conv_backward_weight(float *dw, float *db, const float *dy, const fl
       }
 }
 
-void gt_ref_maxpool_forward(float *y, uint32_t *index, const float *x, const gt_conv_shape *s,
-                            size_t N) {
+void gt_ref_maxpool_forward(void *y, uint32_t *index, const void *x, gt_precision type,
+                            const gt_conv_shape *s, size_t N) {
   for (size_t o = 0; o < N * s->P * s->Q * s->C; o++) {
     size_t c = o % s->C, q = o / s->C % s->Q, p = o / s->C / s->Q % s->P,
            n = o / s->C / s->Q / s->P;
+    float best = 0.0F;
     bool found = false;
     for (size_t r = 0; r < s->R; r++)
       for (size_t t = 0; t < s->S; t++) {
         size_t at;
         if (!tap(s, p, q, r, t, &at)) continue;
         at += n * s->H * s->W * s->C + c;
+        const float value = gt_load1(x, at, type);
         /* a NaN is propagated, not lost in a comparison */
-        if (found && !(x[at] > y[o]) && !isnan(x[at])) continue;
-        if (found && isnan(y[o])) continue;
-        y[o] = x[at];
+        if (found && (isnan(best) || !(value > best || isnan(value)))) continue;
+        best = value;
         index[o] = (uint32_t)at;
         found = true;
       }
+    gt_store1(y, o, type, best);
   }
 }
 
-void gt_ref_maxpool_backward(float *dx, const float *dy, const uint32_t *index,
+/* Adds up what the windows over the input element `at` send to it. */
+static float pooled(const void *dy, const uint32_t *index, gt_precision type,
+                    const gt_conv_shape *s, size_t n, size_t at) {
+  float sum = 0.0F;
+  for (size_t p = 0; p < s->P; p++)
+    for (size_t q = 0; q < s->Q; q++) {
+      const size_t o = ((n * s->P + p) * s->Q + q) * s->C + at % s->C;
+      if (index[o] == at) sum += gt_load1(dy, o, type);
+    }
+  return sum;
+}
+
+void gt_ref_maxpool_backward(void *dx, const void *dy, const uint32_t *index, gt_precision type,
                              const gt_conv_shape *s, size_t N) {
-  memset(dx, 0, N * s->H * s->W * s->C * sizeof *dx);
-  for (size_t o = 0; o < N * s->P * s->Q * s->C; o++) dx[index[o]] += dy[o];
+  const size_t image = s->H * s->W * s->C;
+  for (size_t i = 0; i < N * image; i++)
+    gt_store1(dx, i, type, pooled(dy, index, type, s, i / image, i));
 }
 
 void gt_ref_linear_forward(float *y, const float *x, const float *w, const float *b, size_t B,

@@ -25,11 +25,16 @@ typedef struct {
   void (*rows_sum)(float *restrict sum, const float *restrict y, size_t B, size_t O);
 } gt_vec_loops;
 
-/* 2x2 windows that do not overlap; same contracts as in gt_kernels. */
+/* Max pooling, with the contracts of gt_kernels: 2x2 windows that do not overlap, in float32; and
+   windows of any size. */
 typedef struct {
   void (*max_forward)(float *y, uint32_t *index, const float *x, const gt_conv_shape *s, size_t N);
   void (*max_backward)(float *dx, const float *dy, const uint32_t *index, const gt_conv_shape *s,
                        size_t N);
+  void (*window_forward)(void *y, uint32_t *index, const void *x, gt_precision type,
+                         const gt_conv_shape *s, size_t N);
+  void (*window_backward)(void *dx, const void *dy, const uint32_t *index, gt_precision type,
+                          const gt_conv_shape *s, size_t N);
 } gt_pooling_loops;
 
 /* One image of a direct convolution; operands in the layout of direct.h. */

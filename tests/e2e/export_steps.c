@@ -1,6 +1,6 @@
 /* What geotrain makes of a model and one batch, for another program to make the same: a checkpoint
    and, as raw numbers, the batch, outputs and tensors after steps. Usage: export_steps
-   MODEL[,untied] RUN_DIR.  Writes into RUN_DIR: ckpt/1/east.h5; x, labels; `eval` and `train`:
+   MODEL[,untied|,large] RUN_DIR.  Writes into RUN_DIR: ckpt/1/east.h5; x, labels; `eval` and `train`:
    outputs; `sgd` and `momentum`: all tensors as PyTorch has them after one step without and two
    steps with momentum.  Rates are in export_torch.py, too. */
 #include <stdio.h>
@@ -17,7 +17,8 @@ enum { BATCH = 8 };
 
 /* Returns the shape of a model's samples; so few pixels that hardly any sum is so close to the kink
    of a ReLU that rounding decides the side. */
-static gt_sample_shape shape_of(const char *model) {
+static gt_sample_shape shape_of(const char *model, bool large) {
+  if (large) return (gt_sample_shape){20, 20, 3, 10, 0};
   if (strcmp(model, "resnet18") == 0) return (gt_sample_shape){8, 8, 3, 10, 0};
   if (strcmp(model, "deepfm") == 0) return (gt_sample_shape){1, 1, 10, 2, 517};
   if (strcmp(model, "lstm") == 0) return (gt_sample_shape){1, 1, 12, 2, 517};
@@ -65,7 +66,7 @@ static void stir(const gt_arrays *arrays, gt_rng *rng) {
 }
 
 static void checkpoint(const char *dir, const gt_graph *graph, const gt_sample_shape *shape,
-                       const char *model, bool untied) {
+                       const char *model, const char *option) {
   const gt_arrays *arrays = gt_graph_arrays(graph);
   char job[256];
   gt_ckpt_info info = {
@@ -82,7 +83,7 @@ static void checkpoint(const char *dir, const gt_graph *graph, const gt_sample_s
            "name: steps\nmodel: {name: %s%s}\ndata: {path: none.h5}\ntrain: {until: {steps: 3}, "
            "optimizer: {name: sgd, lr: 0.01}}\n"
            "regions: [{name: east, ranks: 2}]\n",
-           model, untied ? ", untied: true" : "");
+           model, option);
   gt_state_add(&state, "", "model/params", GT_TYPE_F32, arrays->params.data, arrays->params.n);
   if (arrays->buffers.n > 0)
     gt_state_add(&state, "", "model/buffers", GT_TYPE_F32, arrays->buffers.data, arrays->buffers.n);
@@ -149,17 +150,18 @@ static void repeat(int32_t *ids, size_t length) {
 }
 
 int main(int argc, char **argv) {
-  must(argc == 3, "usage: export_steps MODEL[,untied] RUN_DIR");
+  must(argc == 3, "usage: export_steps MODEL[,untied|,large] RUN_DIR");
   char *comma = strchr(argv[1], ',');
-  const bool untied = comma != NULL;
+  const bool large = comma && strcmp(comma, ",large") == 0, untied = comma && !large;
   if (comma) *comma = '\0';
-  const gt_sample_shape shape = shape_of(argv[1]);
+  const gt_sample_shape shape = shape_of(argv[1], large);
   const size_t values = shape.h * shape.w * shape.c;
-  const gt_graph_spec spec = {.model = argv[1],
-                              .options = {.untied = untied},
-                              .shape = shape,
-                              .batch_max = BATCH,
-                              .kernels = gt_kernels_find("auto")};
+  const gt_graph_spec spec = {
+      .model = argv[1],
+      .options = {.untied = untied, .stem = large ? GT_STEM_LARGE : GT_STEM_AUTO},
+      .shape = shape,
+      .batch_max = BATCH,
+      .kernels = gt_kernels_find("auto")};
   float *x = GT_NEW_ARRAY(float, BATCH *values);
   int32_t *ids = (int32_t *)(void *)x, labels[BATCH];
   gt_rng rng = gt_rng_make(4, GT_RNG_TEST, 0, 0);
@@ -176,7 +178,10 @@ int main(int argc, char **argv) {
   if (strcmp(argv[1], "lstm") == 0) pad(ids, values);
   if (strcmp(argv[1], "niser") == 0) repeat(ids, values);
   for (size_t i = 0; i < BATCH; i++) labels[i] = (int32_t)gt_rng_below(&rng, shape.classes);
-  checkpoint(argv[2], graph, &shape, argv[1], untied);
+  checkpoint(argv[2], graph, &shape, argv[1],
+             large    ? ", stem: large"
+             : untied ? ", untied: true"
+                      : "");
   put(argv[2], "x", x, BATCH * values * sizeof *x);
   put(argv[2], "labels", labels, sizeof labels);
   dump(argv[2], graph, x, labels);

@@ -17,8 +17,10 @@ ids = name not in ("lenet5", "resnet18", "mlp")
 if ids:
     x = torch.from_numpy(np.fromfile(folder + "/x", "<i4").reshape(n, -1).astype(np.int64))
 else:
-    h = {"lenet5": 28, "mlp": 28, "resnet18": 8}[name]
-    x = torch.from_numpy(np.fromfile(folder + "/x", "<f4").reshape(n, h, h, -1).transpose(0, 3, 1, 2).copy())
+    c = 3 if name == "resnet18" else 1
+    x = np.fromfile(folder + "/x", "<f4")
+    h = int((x.size // (n * c)) ** 0.5)
+    x = torch.from_numpy(x.reshape(n, h, h, c).transpose(0, 3, 1, 2).copy())
 if name.startswith("gpt"):  # each id is the label of the position before it
     x, labels = x[:, :-1], x[:, 1:]
 failed = False

@@ -9,7 +9,7 @@ if ! "$python" -c 'import torch' 2>/dev/null; then
   skip "exported models in PyTorch" "$python has no torch (Debian: python3-torch)"
   finish
 fi
-for model in lenet5 resnet18 deepfm lstm gpt-tiny gpt-tiny,untied niser mlp; do
+for model in lenet5 resnet18 resnet18,large deepfm lstm gpt-tiny gpt-tiny,untied niser mlp; do
   mkdir $model
   check "$model: a checkpoint and steps" "$GEOTRAIN_HELPERS/e2e.export_steps" $model $model
   check "$model: exported" "$GEOTRAIN" export $model/ckpt/1/east.h5 $model.safetensors

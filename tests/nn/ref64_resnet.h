@@ -1,4 +1,4 @@
-/* ResNet-18 for small images, forward in float64, from the paper's figures and the definition of
+/* ResNet-18, forward in float64, from the paper's figures and the definition of
    batch normalisation; independent of src. */
 #pragma once
 
@@ -61,18 +61,42 @@ static inline void r64_norm(double *x, r64_walk *walk, r64_extent e) {
   walk->running += 2 * C;
 }
 
-/* Returns the mean loss; parameters and statistics in the order of the model's operations.  corner,
-   unless NULL, receives the smallest distance of a value to the kink of a ReLU. */
+/* Pools 3x3 windows with stride 2 and padding 1.  The distance to a kink is that of the two largest
+   values of a window, unless both are 0. */
+static inline r64_extent r64_stem_pool(double *y, const double *x, r64_walk *walk, r64_extent e) {
+  const size_t p = (e.h - 1) / 2 + 1, q = (e.w - 1) / 2 + 1;
+  for (size_t at = 0; at < walk->n * p * q * e.c; at++) {
+    double best = -INFINITY, second = -INFINITY;
+    for (size_t rs = 0; rs < 9; rs++) {
+      const size_t iy = at / e.c / q % p * 2 + rs / 3, ix = at / e.c % q * 2 + rs % 3;
+      if (iy < 1 || ix < 1 || iy > e.h || ix > e.w) continue;
+      const double v = x[((at / e.c / q / p * e.h + iy - 1) * e.w + ix - 1) * e.c + at % e.c];
+      second = fmax(second, fmin(v, best));
+      best = fmax(v, best);
+    }
+    y[at] = best;
+    if (best > 0.0) walk->corner = fmin(walk->corner, best - second);
+  }
+  return (r64_extent){p, q, e.c};
+}
+
+/* Returns the mean loss; parameters and statistics in the order of the model's operations.  large:
+   the stem for large images.  corner, unless NULL, receives the smallest distance of a value to the
+   kink of a ReLU or of a maximum. */
 static inline double r64_resnet18(const double *params, double *running, int train, const double *x,
-                                  const int32_t *labels, size_t n, r64_extent e, size_t classes,
-                                  double *corner) {
+                                  const int32_t *labels, size_t n, r64_extent e, int large,
+                                  size_t classes, double *corner) {
   const size_t most = n * e.h * e.w * 64;
   double *a = malloc(most * sizeof *a), *b = malloc(most * sizeof *b),
          *beside = malloc(most * sizeof *beside), *scores = malloc(n * classes * sizeof *scores);
   r64_walk walk = {params, running, train, n, INFINITY};
-  e = r64_conv_plain(a, x, &walk, e, 64, 3, 1);
+  e = r64_conv_plain(a, x, &walk, e, 64, large ? 7 : 3, large ? 2 : 1);
   r64_norm(a, &walk, e);
   r64_relu_near(a, n * e.h * e.w * e.c, &walk);
+  if (large) {
+    e = r64_stem_pool(b, a, &walk, e);
+    memcpy(a, b, n * e.h * e.w * e.c * sizeof *a);
+  }
   for (size_t block = 0; block < 8; block++) {
     const size_t k = (size_t)64 << block / 2, stride = block > 0 && block % 2 == 0 ? 2 : 1;
     const r64_extent in = e;

@@ -134,7 +134,7 @@ static void pooling(void) {
       const gt_extent input = {6 + c, 7, c == 3 ? 16 : 3 + c};
       const size_t window = c == 1 ? 3 : 2, stride = c == 2 ? 1 : 2;
       bench b = of(w_tables[t], input);
-      must(gt_graph_add_maxpool(b.graph, "pool", window, stride));
+      must(gt_graph_add_maxpool(b.graph, "pool", window, stride, 0));
       check_op(&b, 2, input);
     }
 }

@@ -10,14 +10,17 @@
 
 enum { N = 2, CLASSES = 4, UNITS = 21 };
 static const gt_sample_shape small = {12, 12, 3, CLASSES, 0};
-static const r64_extent image = {12, 12, 3};
-static float x[8 * 16 * 16 * 3];
+/* Four values a channel at the last normalisation, behind the stem for large images. */
+static const gt_sample_shape wide = {33, 33, 3, CLASSES, 0};
+static float x[8 * 33 * 33 * 3];
 static int32_t labels[8];
 static gt_rng rng;
+static gt_stem stem = GT_STEM_AUTO; /* of the graphs that are created */
 
 static gt_graph *resnet(const gt_sample_shape *shape, size_t batch_max, const char *table,
                         gt_precision precision) {
   const gt_graph_spec spec = {.model = "resnet18",
+                              .options = {.stem = stem},
                               .shape = *shape,
                               .batch_max = batch_max,
                               .kernels = gt_kernels_find(table),
@@ -51,6 +54,24 @@ static void numbers_and_names(void) {
     assert_int_equal(found, 1);
   }
   gt_graph_close(graph);
+}
+
+/* torchvision's resnet18 has 11,689,512 parameters for 1,000 classes, and 1.814 G multiply-adds for
+   images of 224 x 224. */
+static void large_stem(void) {
+  static const size_t sides[] = {63, 64};
+  for (size_t i = 0; i < 2; i++) {
+    gt_graph *graph = resnet(&(gt_sample_shape){sides[i], 64, 3, 10, 0}, 0, "auto", GT_F32);
+    assert_int_equal(gt_graph_arrays(graph)->params.n, i ? 11181642 : 11173962);
+    gt_graph_close(graph);
+  }
+  gt_graph *graph = resnet(&(gt_sample_shape){224, 224, 3, 1000, 0}, 0, "auto", GT_F32);
+  assert_int_equal(gt_graph_arrays(graph)->params.n, 11689512);
+  assert_int_equal(gt_graph_flops(graph), 2 * (3 * 1814073344UL - 112 * 112 * 147 * 64));
+  gt_graph_close(graph);
+  w_refused("lenet5", (gt_sample_shape){28, 28, 1, 10, 0},
+            (gt_model_options){.stem = GT_STEM_LARGE}, GT_ERR_JOB,
+            "model.stem is given; model lenet5 has no such key, so it must not be given");
 }
 
 static void bug(const char *text) {
@@ -128,17 +149,27 @@ typedef struct {
   double *along, slope;
 } probe;
 
-static double loss64(const double *params, const double *buffers, size_t nbuffers, int train,
-                     double *corner) {
-  double *running = GT_NEW_ARRAY(double, nbuffers), *x64 = w_doubles(x, N * 432);
-  memcpy(running, buffers, nbuffers * sizeof *running);
-  const double loss = r64_resnet18(params, running, train, x64, labels, N, image, CLASSES, corner);
+static double model64(const gt_sample_shape *shape, const double *params, double *running,
+                      int train, double *corner) {
+  double *x64 = w_doubles(x, N * shape->h * shape->w * 3);
+  const double loss =
+      r64_resnet18(params, running, train, x64, labels, N, (r64_extent){shape->h, shape->w, 3},
+                   stem == GT_STEM_LARGE, CLASSES, corner);
   gt_free(x64);
+  return loss;
+}
+
+static double loss64(const gt_sample_shape *shape, const double *params, const double *buffers,
+                     size_t nbuffers, int train, double *corner) {
+  double *running = GT_NEW_ARRAY(double, nbuffers);
+  memcpy(running, buffers, nbuffers * sizeof *running);
+  const double loss = model64(shape, params, running, train, corner);
   gt_free(running);
   return loss;
 }
 
-static probe make_probe(const gt_arrays *arrays, double *params, const double *buffers, size_t u) {
+static probe make_probe(const gt_sample_shape *shape, const gt_arrays *arrays, double *params,
+                        const double *buffers, size_t u) {
   size_t first, end;
   unit(arrays, u, &first, &end);
   const gt_view *last = &arrays->views[end - 1];
@@ -155,7 +186,7 @@ static probe make_probe(const gt_arrays *arrays, double *params, const double *b
     double *was = GT_NEW_ARRAY(double, p.count);
     memcpy(was, params + p.offset, p.count * sizeof *was);
     for (size_t i = 0; i < p.count; i++) params[p.offset + i] += (side ? -h : h) * p.along[i];
-    at[side] = loss64(params, buffers, arrays->buffers.n, 1, NULL);
+    at[side] = loss64(shape, params, buffers, arrays->buffers.n, 1, NULL);
     memcpy(params + p.offset, was, p.count * sizeof *was);
     gt_free(was);
   }
@@ -179,30 +210,32 @@ static void check_slope(const float *grads, const probe *p, const char *table, s
 
 /* Picks samples for which no value is so close to the kink of a ReLU that rounding or a step of the
    finite differences could move it to the other side. */
-static void pick_samples(const double *params, const gt_arrays *arrays, const double *buffers) {
+static void pick_samples(const gt_sample_shape *shape, double apart, const double *params,
+                         const gt_arrays *arrays, const double *buffers) {
   double corner = 0.0;
-  for (int turn = 0; turn < 60 && corner < 4e-5; turn++) {
-    for (size_t i = 0; i < N * 432; i++) x[i] = (float)gt_rng_normal(&rng);
-    loss64(params, buffers, arrays->buffers.n, 1, &corner);
+  for (int turn = 0; turn < 60 && corner < apart; turn++) {
+    for (size_t i = 0; i < N * shape->h * shape->w * 3; i++) x[i] = (float)gt_rng_normal(&rng);
+    loss64(shape, params, buffers, arrays->buffers.n, 1, &corner);
   }
-  assert_true(corner >= 4e-5);
+  assert_true(corner >= apart);
 }
 
-static void gradients(void) {
-  gt_graph *first = resnet(&small, 0, "ref", GT_F32);
+/* near: the least distance of a value to a kink. */
+static void check_gradients(const gt_sample_shape *shape, double near) {
+  gt_graph *first = resnet(shape, 0, "ref", GT_F32);
   const gt_arrays *arrays = gt_graph_arrays(first);
   double *params = w_doubles(arrays->params.data, arrays->params.n),
          *buffers = w_doubles(arrays->buffers.data, arrays->buffers.n),
          *after = w_doubles(arrays->buffers.data, arrays->buffers.n);
   probe probes[UNITS];
-  pick_samples(params, arrays, buffers);
-  double *x64 = w_doubles(x, N * 432);
+  pick_samples(shape, near, params, arrays, buffers);
   const size_t apart = cases(1, 9); /* units are checked */
-  for (size_t u = 0; u < UNITS; u += apart) probes[u] = make_probe(arrays, params, buffers, u);
-  const double loss = r64_resnet18(params, after, 1, x64, labels, N, image, CLASSES, NULL),
-               later = loss64(params, after, arrays->buffers.n, 0, NULL);
+  for (size_t u = 0; u < UNITS; u += apart)
+    probes[u] = make_probe(shape, arrays, params, buffers, u);
+  const double loss = model64(shape, params, after, 1, NULL),
+               later = loss64(shape, params, after, arrays->buffers.n, 0, NULL);
   for (size_t t = 0; t < w_ntables(); t++) {
-    gt_graph *graph = resnet(&small, N + 1, w_tables[t], GT_F32);
+    gt_graph *graph = resnet(shape, N + 1, w_tables[t], GT_F32);
     const gt_arrays *mine = gt_graph_arrays(graph);
     gt_metrics metrics;
     gt_graph_step(graph, x, labels, N, true, &metrics);
@@ -221,8 +254,18 @@ static void gradients(void) {
     gt_graph_close(graph);
   }
   for (size_t u = 0; u < UNITS; u += apart) gt_free(probes[u].along);
-  gt_free(params), gt_free(buffers), gt_free(after), gt_free(x64);
+  gt_free(params), gt_free(buffers), gt_free(after);
   gt_graph_close(first);
+}
+
+static void gradients(void) {
+  check_gradients(&small, 4e-5);
+}
+
+static void gradients_behind_the_large_stem(void) {
+  stem = GT_STEM_LARGE;
+  check_gradients(&wide, 1e-5);
+  stem = GT_STEM_AUTO;
 }
 
 /* ---- bf16 ------------------------------------------------------------------------------------ */
@@ -234,8 +277,8 @@ static void gradients(void) {
 static const gt_sample_shape larger = {16, 16, 3, CLASSES, 0};
 
 /* half: a graph in bf16 */
-static void near_float32(gt_graph *half) {
-  gt_graph *full = resnet(&larger, 8, "auto", GT_F32);
+static void near_float32(const gt_sample_shape *shape, gt_graph *half) {
+  gt_graph *full = resnet(shape, 8, "auto", GT_F32);
   const gt_arrays *a = gt_graph_arrays(full), *b = gt_graph_arrays(half);
   gt_metrics ma, mb;
   must_contain(gt_graph_kernels(half), "bf16");
@@ -264,7 +307,14 @@ static void near_float32(gt_graph *half) {
 
 static void bf16_against_float32(void) {
   if (!has_bf16()) skip();
-  near_float32(resnet(&larger, 8, "auto", GT_BF16));
+  near_float32(&larger, resnet(&larger, 8, "auto", GT_BF16));
+}
+
+static void bf16_behind_the_large_stem(void) {
+  if (!has_bf16()) skip();
+  stem = GT_STEM_LARGE;
+  near_float32(&wide, resnet(&wide, 8, "auto", GT_BF16));
+  stem = GT_STEM_AUTO;
 }
 
 /* Uses Winograd's convolution wherever it is supported. */
@@ -292,7 +342,7 @@ static void bf16_by_winograd(void) {
                               .precision = GT_BF16};
   must(gt_graph_create(&half, &spec));
   gt_graph_init(half, 9);
-  near_float32(half);
+  near_float32(&larger, half);
   gt_choices_close(&choices);
 }
 
@@ -351,7 +401,8 @@ int main(void) {
   rng = gt_rng_make(31, GT_RNG_TEST, 0, 0);
   for (size_t i = 0; i < COUNT(x); i++) x[i] = (float)gt_rng_normal(&rng);
   for (size_t i = 0; i < 8; i++) labels[i] = (int32_t)(i % CLASSES);
-  return RUN_TESTS(NULL, NULL, numbers_and_names, a_single_value_is_refused,
-                   kernels_are_named_for_the_batch, gradients, bf16_against_float32,
-                   bf16_by_winograd, announced_gradients_are_final, learns_without_allocating);
+  return RUN_TESTS(NULL, NULL, numbers_and_names, large_stem, a_single_value_is_refused,
+                   kernels_are_named_for_the_batch, gradients, gradients_behind_the_large_stem,
+                   bf16_against_float32, bf16_behind_the_large_stem, bf16_by_winograd,
+                   announced_gradients_are_final, learns_without_allocating);
 }
