@@ -174,6 +174,8 @@ size_t gt_graph_bytes(const gt_graph *graph);
    layers behind images with columns in (C,H,W) order). */
 size_t gt_graph_tensors(const gt_graph *graph);
 void gt_graph_tensor(const gt_graph *graph, size_t i, gt_view *as, float *out);
+/* Sets tensor i to values in PyTorch's layout. */
+void gt_graph_set_tensor(gt_graph *graph, size_t i, const float *values);
 
 /* Returns the predictions per sample: 1, or T for a model that predicts the next id from samples of
    T + 1 ids, where the label of position t is id t + 1.  Such a model does not read `labels`. */

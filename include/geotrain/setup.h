@@ -143,6 +143,8 @@ gt_region_plan *gt_setup_regions(const gt_job *job);
 /* Checks the file of train.choices, if given: it can be read, holds choices, and is allowed for the
    job.  GT_ERR_JOB.  Local. */
 gt_status gt_setup_check_choices(const gt_job *job);
+/* Checks the file of train.init; NULL: no file.  Local; GT_ERR_CKPT. */
+gt_status gt_setup_check_init(const char *path);
 /* A region's certificate: its path ("": no TLS), and the end of its validity. */
 typedef struct {
   char path[512], until[32];

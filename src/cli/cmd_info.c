@@ -91,18 +91,6 @@ static gt_status find_elsewhere(bool *elsewhere, const gt_job *job, bool here,
   return status;
 }
 
-static gt_status check_init(const char *path) {
-  gt_ckpt_source *from;
-  gt_ckpt_info info;
-  gt_state state;
-  if (!path) return GT_OK;
-  const gt_status status = gt_ckpt_source_open(&from, path, &info, &state);
-  gt_ckpt_source_close(from);
-  gt_state_close(&state);
-  gt_ckpt_info_close(&info);
-  return status;
-}
-
 static gt_status check_links(const gt_job *job) {
   gt_links *links = NULL;
   GT_TRY(gt_ps_check_routes(job));
@@ -115,7 +103,7 @@ static gt_status check_links(const gt_job *job) {
    too. */
 static gt_status check_files(const gt_job *job) {
   GT_TRY(gt_setup_check_choices(job));
-  return check_init(job->train.init);
+  return gt_setup_check_init(job->train.init);
 }
 
 static gt_status find_region(const gt_job *job, const char *name, size_t *region) {

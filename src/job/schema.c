@@ -179,8 +179,9 @@ const job_key gt_job_keys[] = {
          "with kernels auto: measure (time the algorithms for each product at the start; under the "
          "virtual clock: rule), rule (a fixed rule), or a file written by `info JOB --measure`"},
     {"train.init", KEY_STRING, KEY_OPTIONAL | KEY_PATH, AT(train.init),
-     .meaning = "checkpoint file, or final.h5 of a run, from whose parameters training starts; "
-                "default: random, by seed"},
+     .meaning =
+         "checkpoint, final.h5 of a run, or safetensors file, from whose parameters training "
+         "starts; default: random, by seed"},
     {"train.eval_every.epochs", KEY_REAL, KEY_ONE_OF, AT(train.eval_every.epochs), .fallback = "1",
      .max = COUNT_MAX, .meaning = "epochs between evaluations on the test set; 0: only at the end"},
     {"train.eval_every.steps", KEY_I64, KEY_ONE_OF, AT(train.eval_every.steps), .fallback = "0",

@@ -88,57 +88,70 @@ size_t gt_graph_heads(const gt_graph *graph) {
   return 0;
 }
 
-/* ---- export in PyTorch's layouts ------------------------------------------------------------- */
+/* ---- tensors in PyTorch's layouts ------------------------------------------------------------ */
 
-/* Converts convolutions from (R,S,C,K) to PyTorch's (K,C,R,S), and rows of linear layers behind
-   images from (H,W,C) to (C,H,W) order. */
+/* Copies a value from our layout to PyTorch's, or back. */
+static void pass_on(float *torch, float *own, bool back) {
+  *(back ? own : torch) = back ? *torch : *own;
+}
 
-/* Converts (R,S,C,K) to (K,C,R,S). */
-static void from_conv(float *out, const float *in, const size_t shape[4]) {
+/* Convolutions: ours (R,S,C,K), PyTorch's (K,C,R,S). */
+static void pass_conv(float *torch, float *own, const size_t shape[4], bool back) {
   const size_t R = shape[0], S = shape[1], C = shape[2], K = shape[3];
   for (size_t k = 0; k < K; k++)
     for (size_t c = 0; c < C; c++)
       for (size_t rs = 0; rs < R * S; rs++)
-        out[(k * C + c) * R * S + rs] = in[(rs * C + c) * K + k];
+        pass_on(&torch[(k * C + c) * R * S + rs], &own[(rs * C + c) * K + k], back);
 }
 
-/* Converts columns (H,W,C) to (C,H,W). */
-static void from_image_rows(float *out, const float *in, size_t rows, gt_extent e) {
+/* Rows of linear layers behind images: ours (H,W,C), PyTorch's (C,H,W). */
+static void pass_image_rows(float *torch, float *own, size_t rows, gt_extent e, bool back) {
   const size_t pixels = e.h * e.w;
-  for (size_t row = 0; row < rows; row++, in += pixels * e.c, out += pixels * e.c)
+  for (size_t row = 0; row < rows; row++, own += pixels * e.c, torch += pixels * e.c)
     for (size_t c = 0; c < e.c; c++)
-      for (size_t p = 0; p < pixels; p++) out[c * pixels + p] = in[p * e.c + c];
+      for (size_t p = 0; p < pixels; p++) pass_on(&torch[c * pixels + p], &own[p * e.c + c], back);
 }
 
 size_t gt_graph_tensors(const gt_graph *graph) {
   return graph->params.n + graph->buffers.n + (graph->alias.name[0] ? 1 : 0);
 }
 
-void gt_graph_tensor(const gt_graph *graph, size_t i, gt_view *as, float *out) {
-  if (i == graph->params.n + graph->buffers.n) {
-    gt_graph_tensor(graph, graph->alias_of, as, out);
-    memcpy(as->name, graph->alias.name, sizeof as->name);
-    return;
-  }
-  const bool buffer = i >= graph->params.n;
-  const gt_tensors *t = buffer ? &graph->buffers : &graph->params;
-  const float *data = buffer ? graph->arrays.buffers.data : graph->arrays.params.data;
-  if (buffer) i -= graph->params.n;
+/* The tensor of number i; its alias is that of another. */
+static const gt_tensors *tensor_of(const gt_graph *graph, size_t *i) {
+  if (*i == graph->params.n + graph->buffers.n) *i = graph->alias_of;
+  if (*i < graph->params.n) return &graph->params;
+  *i -= graph->params.n;
+  return &graph->buffers;
+}
+
+static void pass_tensor(const gt_graph *graph, size_t i, float *torch, bool back) {
+  const gt_tensors *t = tensor_of(graph, &i);
   const gt_view *view = &t->views[i];
-  *as = *view;
+  float *own = (t == &graph->buffers ? graph->arrays.buffers : graph->arrays.params).data;
+  own += view->offset;
+  if (t->layouts[i] == GT_LAYOUT_CONV)
+    pass_conv(torch, own, view->shape, back);
+  else if (t->layouts[i] == GT_LAYOUT_IMAGE_ROWS)
+    pass_image_rows(torch, own, view->shape[0], t->images[i], back);
+  else
+    memcpy(back ? own : torch, back ? torch : own, view->count * sizeof *own);
+}
+
+void gt_graph_tensor(const gt_graph *graph, size_t i, gt_view *as, float *out) {
+  size_t at = i;
+  const gt_tensors *t = tensor_of(graph, &at);
+  *as = t->views[at];
   as->offset = 0;
-  if (t->layouts[i] == GT_LAYOUT_CONV) {
-    const size_t shape[4] = {view->shape[3], view->shape[2], view->shape[0], view->shape[1]};
+  if (at != i && t == &graph->params) memcpy(as->name, graph->alias.name, sizeof as->name);
+  if (t->layouts[at] == GT_LAYOUT_CONV) {
+    const size_t *own = t->views[at].shape, shape[4] = {own[3], own[2], own[0], own[1]};
     memcpy(as->shape, shape, sizeof shape);
   }
-  if (!out) return;
-  data += view->offset;
-  if (t->layouts[i] == GT_LAYOUT_CONV)
-    from_conv(out, data, view->shape);
-  else if (t->layouts[i] == GT_LAYOUT_IMAGE_ROWS)
-    from_image_rows(out, data, view->shape[0], t->images[i]);
-  else
-    memcpy(out, data, view->count * sizeof *out);
+  if (out) pass_tensor(graph, i, out, false);
+}
+
+void gt_graph_set_tensor(gt_graph *graph, size_t i, const float *values) {
+  pass_tensor(graph, i, (float *)(uintptr_t)values, true); /* only read */
 }
 
 /* ---- the graph ------------------------------------------------------------------------------- */

@@ -344,64 +344,6 @@ static gt_status open_folder(gt_run *run) {
 
 /* ---- model ----------------------------------------------------------------------------------- */
 
-/* Reads an array of the whole model, of which a region with stages takes its ranges. */
-static gt_status take_init(const gt_ckpt_source *from, bool buffers, const gt_part_ranges *part,
-                           size_t whole, gt_vec to) {
-  const size_t have = gt_ckpt_source_floats(from, buffers);
-  if (have != whole)
-    return GT_FAIL(GT_ERR_CKPT, "train.init has %zu %s, and the model %zu", have,
-                   buffers ? "buffers" : "parameters", whole);
-  if (!part) return gt_ckpt_source_get(from, buffers, 0, to.data, to.n);
-  for (size_t i = 0; i < part->n; i++) {
-    const gt_part_range *r = &part->ranges[i];
-    GT_TRY(gt_ckpt_source_get(from, buffers, r->whole, to.data + r->own, r->count));
-  }
-  return GT_OK;
-}
-
-/* train.init: reads only the parameters (and buffers) of a checkpoint of the same model. */
-static gt_status read_init(const gt_run *run) {
-  const gt_arrays *a = gt_graph_arrays(run->graph), *whole = gt_graph_arrays(run->model);
-  const gt_region_part *part = run->pipe ? &run->pipe->parts[run->roles.region_id] : NULL;
-  gt_ckpt_source *from;
-  gt_ckpt_info info;
-  gt_state state;
-  char model[GT_SHA256_HEX];
-  const char *path = run->job->train.init;
-  gt_status status = gt_ckpt_source_open(&from, path, &info, &state);
-  gt_graph_hash(run->model, model);
-  if (status == GT_OK && strcmp(model, info.model_hash) != 0)
-    status =
-        GT_FAIL(GT_ERR_CKPT, "train.init %s holds model %s (%.12s), the job needs %s (%.12s)", path,
-                info.model, info.model_hash, gt_model_names[run->job->model.name], model);
-  if (status == GT_OK && info.mean_of == 0 && gt_job_in_parts(info.job_yaml))
-    status = GT_FAIL(GT_ERR_CKPT,
-                     "train.init %s holds only the stages of region %s; expected the whole model, "
-                     "final.h5 of the pipeline's run",
-                     path, info.region);
-  if (status == GT_OK)
-    status = take_init(from, false, part ? &part->params : NULL, whole->params.n, a->params);
-  if (status == GT_OK)
-    status = take_init(from, true, part ? &part->buffers : NULL, whole->buffers.n, a->buffers);
-  gt_ckpt_source_close(from);
-  gt_state_close(&state);
-  gt_ckpt_info_close(&info);
-  return status;
-}
-
-/* A resumed run does not need its initial parameters. */
-static gt_status init_params(gt_run *run) {
-  int64_t round;
-  const char *folder = run->options->run_dir;
-  gt_status status = read_init(run);
-  if (status == GT_OK || run->options->resume == GT_RESUME_NO || !folder ||
-      gt_ckpt_rounds(folder, run->region, &round, 1) == 0)
-    return status;
-  gt_log(GT_LOG_WARN, "%s; a resume does not read it", gt_error_text());
-  run->init_missing = true;
-  return GT_OK;
-}
-
 /* The batches of a pipeline are all full. */
 static gt_status check_micro_batches(const gt_run *run) {
   const size_t least = gt_graph_least(run->model), n = run->pipe->layout->micro_samples;
@@ -474,7 +416,7 @@ static gt_status open_model(gt_run *run) {
     status = gt_ps_check_fragments(run->job, gt_graph_arrays(run->graph)->nviews);
   if (status == GT_OK && run->roles.is_ps) {
     gt_graph_init(run->graph, run->job->seed);
-    if (run->job->train.init) status = init_params(run);
+    if (run->job->train.init) status = gt_setup_init_params(run);
   }
   GT_TRY(agree(run, status));
   gt_setup_gather_builds(run);
