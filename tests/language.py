@@ -10,7 +10,7 @@ import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-TEXTS = ("README.md", "CONTRIBUTING.md", "docs/*.md", "include/geotrain/**/*.h", "src/**/*.[ch]", "jobs/*", "slurm/*", "netem/*", "datasets/*", "tests/*/*.[ch]")
+TEXTS = ("README.md", "CONTRIBUTING.md", "docs/*.md", "include/geotrain/**/*.h", "src/**/*.[ch]", "jobs/*", "slurm/*", "netem/*", "datasets/get", "tests/*/*.[ch]")
 # Forms in comments, and what to write instead.
 PARTS = re.compile(r"^(src|tests|include)/")
 PART_FORMS = {

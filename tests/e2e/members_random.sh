@@ -57,8 +57,7 @@ look_after() {
   shift
   kill -0 "${pids[$site]}" 2>/dev/null && return
   [ -n "${over[$site]}" ] && return
-  { wait "${pids[$site]}"; } 2>/dev/null
-  code=$?
+  reap "${pids[$site]}"
   cp "$site.err" "$name-$site.$starts.err"
   starts=$((starts + 1))
   case $code in
@@ -70,12 +69,12 @@ look_after() {
   ! grep -qE 'Segmentation|Assertion|AddressSanitizer|broken invariant' "$site.err" || over[$site]="$(grep -E 'Segmentation|Assertion|AddressSanitizer|broken invariant' "$site.err" | head -n 2)"
 }
 
-# dismiss: a region that starts when the others have ended waits for them; a signal ends it.
+# dismiss: regions that start when another one has ended wait for it; a signal ends them.
 dismiss() {
-  local site left=
-  for site in "${sites[@]}"; do [ -n "${over[$site]}" ] || left="$left$site"; done
+  local site
+  [[ "${over[*]}" == *yes* ]] || return
   for site in "${sites[@]}"; do
-    [ "$left" = "$site" ] && [[ "${over[*]}" == *yes* ]] && ! grep -q '^region east: ranks' "$site.err" && kill -USR1 "${pids[$site]}" && over[$site]=late
+    [ -z "${over[$site]}" ] && ! grep -q '^region east: ranks' "$site.err" && kill -USR1 "${pids[$site]}" && over[$site]=late
   done
 }
 

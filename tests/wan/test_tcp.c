@@ -248,7 +248,7 @@ static void a_silent_path_is_noticed(void) {
   const gt_ns began = gt_now();
   ends[0].wanted++; /* only one end has something to send */
   for (gt_ns lost[2] = {0}; lost[0] == 0 || lost[1] == 0; gt_sleep(1000000)) {
-    assert_true(gt_now() - began < 4 * GT_SECOND);
+    assert_true(gt_now() - began < 15 * GT_SECOND); /* QEMU, under load */
     for (size_t i = 0; i < 2; i++) {
       step(&ends[i], i);
       if (lost[i] == 0 && !connected(&ends[i], i)) lost[i] = gt_now() - began;
