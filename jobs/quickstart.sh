@@ -4,7 +4,7 @@
 #   bash jobs/quickstart.sh                     a new run under runs/
 #   bash jobs/quickstart.sh --resume RUN_DIR    continues a run that was stopped
 # Further arguments go to `geotrain train`, for example --set train.until.epochs=5.  Ctrl-C stops the
-# run with a checkpoint.
+# run with a checkpoint.  GEOTRAIN_MPI=mpich builds with MPICH, in build/mpich.
 set -euo pipefail
 
 GEOTRAIN_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -14,7 +14,7 @@ cd "$GEOTRAIN_ROOT"
 
 case ${1:-} in
   --help | -h)
-    sed -n '2,7s/^# \{0,1\}//p' jobs/quickstart.sh
+    sed -n '2,8s/^# \{0,1\}//p' jobs/quickstart.sh
     exit 0
     ;;
 esac
@@ -36,23 +36,34 @@ if [ "${1:-}" = --resume ]; then
   shift 2
 fi
 
+# Open MPI, or MPICH beside it, with Debian's names.
+mpi=() preset=release mpirun=mpirun
+case ${GEOTRAIN_MPI:-openmpi} in
+  openmpi) ;;
+  mpich) mpi=(mpich) preset=mpich mpirun=mpiexec.mpich ;;
+  *)
+    echo "geotrain: GEOTRAIN_MPI is $GEOTRAIN_MPI; expected openmpi or mpich" >&2
+    exit 2
+    ;;
+esac
+
 data=datasets/fashion-mnist.h5
 images=/usr/share/datasets/fashion-mnist
-if [ -s "$data" ]; then install_packages; else install_packages images; fi
+if [ -s "$data" ]; then install_packages ${mpi[@]+"${mpi[@]}"}; else install_packages images ${mpi[@]+"${mpi[@]}"}; fi
 if [ ! -s "$data" ] && [ ! -d "$images" ]; then
   echo "geotrain: there are no images in $images (Debian's dataset-fashion-mnist); without that package build first" \
     "(cmake --preset release && cmake --build build/release), then datasets/get fashion-mnist downloads and imports them" >&2
   exit 3
 fi
 
-echo "geotrain: building (build/release)"
-log=build/release.log
-if ! { cmake --preset release && cmake --build build/release --target geotrain; } >"$log" 2>&1; then
+echo "geotrain: building (build/$preset)"
+log=build/$preset.log
+if ! { cmake --preset "$preset" && cmake --build "build/$preset" --target geotrain; } >"$log" 2>&1; then
   tail -n 40 "$log" >&2
   echo "geotrain: the build failed; all of its output is in $log" >&2
   exit 1
 fi
-geotrain=$GEOTRAIN_ROOT/build/release/geotrain
+geotrain=$GEOTRAIN_ROOT/build/$preset/geotrain
 
 if [ ! -s "$data" ]; then
   # The import writes a temporary file first, with its process id in the name: so an existing data set
@@ -87,7 +98,7 @@ trap 'exec >/dev/null 2>&1; stop' HUP # the terminal is gone
 
 record() { stat -c '%n %s %Y' "$run_dir"/*.jsonl 2>/dev/null || true; }
 before=$(record)
-setsid mpirun -n 4 "$geotrain" train jobs/quickstart.yaml --run-dir "$run_dir" \
+setsid "$mpirun" -n 4 "$geotrain" train jobs/quickstart.yaml --run-dir "$run_dir" \
   ${resume[@]+"${resume[@]}"} "$@" </dev/null &
 mpirun_pid=$!
 
@@ -100,6 +111,9 @@ while :; do
 done
 code=0
 wait "$mpirun_pid" || code=$?
+
+# After a signal MPICH's launcher may end with 0.
+if [ "$stops" -gt 0 ] && [ "$code" -eq 0 ] && tail -qn 3 "$run_dir"/*.jsonl | grep -q '"event":"stopped"'; then code=75; fi
 
 # USR1 ended mpirun, or ranks that were still starting.
 if [ "$stops" -gt 0 ] && [ "$code" -eq 138 ] && [ "$(record)" = "$before" ]; then

@@ -4,10 +4,11 @@
 #   bash tests/run.sh [--full] [--stage NAME]... [--again] [--slurm]
 #
 # Without options: the checks that every change must pass, about 15 minutes of CPU time.  --full adds more
-# cases of each test, a build and tests with the second compiler, the sanitizers over everything, the
-# fault drills, the fuzzers, ThreadSanitizer and, on x86-64, a build for arm64 under QEMU.
-# --stage NAME runs one stage: gcc, lint, format, asan, and with --full clang, asan-ranks, drills,
-# fuzz, tsan, arm64.
+# cases of each test, a build and tests with the second compiler, the sanitizers over everything,
+# tests with MPICH, the fault drills, the fuzzers, ThreadSanitizer and, on x86-64, a build for arm64
+# under QEMU.
+# --stage NAME runs one stage: gcc, lint, format, asan, and with --full clang, asan-ranks, mpich,
+# drills, fuzz, tsan, arm64.
 #
 # A check that passed on this very tree (files, compilers, packages, CPU, options) is remembered in
 # build/checks and not repeated, so an interrupted run continues; --again repeats everything.  A
@@ -21,7 +22,7 @@ cd "$GEOTRAIN_ROOT"
 . jobs/install
 
 quick_stages=(gcc lint format asan)
-full_stages=("${quick_stages[@]}" clang asan-ranks drills fuzz tsan arm64)
+full_stages=("${quick_stages[@]}" clang asan-ranks mpich drills fuzz tsan arm64)
 usage() {
   echo "usage: tests/run.sh [--full] [--stage NAME]... [--again] [--slurm]; stages: ${quick_stages[*]}, with --full also ${full_stages[*]:4}" >&2
   exit 2
@@ -220,6 +221,11 @@ asan-ranks_stage() {
     tests "MPI and end-to-end tests, sanitizers" build/asan -L '^(mpi|e2e)$' -LE '^full$'
 }
 
+mpich_stage() {
+  step "build, MPICH (build/mpich)" build mpich gcc &&
+    tests "MPI and end-to-end tests, MPICH" build/mpich -L '^(mpi|e2e)$' -LE '^full$' -E '^slurm\.'
+}
+
 drills_stage() {
   step "build of drills, gcc (build/dev)" build dev gcc &&
     GEOTRAIN_TESTS=$more slots=$((2 * cores)) tests "drills, gcc" build/dev -L '^full$' # they wait for an emulated WAN
@@ -271,7 +277,7 @@ if [ "$slurm" = no ] && [ "$(id -u)" -eq 0 ] && slurm_of_its_own; then
 elif [ "$slurm" = yes ] || [ "$(id -u)" -eq 0 ]; then
   groups+=(slurm)
 fi
-if [ "$full" = yes ]; then groups+=(bench); fi # PyTorch checks exports
+if [ "$full" = yes ]; then groups+=(bench mpich); fi # PyTorch checks exports
 if [ "$full" = yes ] && [ "$(id -u)" -eq 0 ]; then groups+=(netem); fi # one of the drills tests it
 if [ "$full" = yes ] && [ "$(uname -m)" = x86_64 ]; then groups+=(aarch64); fi
 step "packages" install_packages "${groups[@]}" || finish

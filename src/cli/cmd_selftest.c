@@ -164,7 +164,7 @@ const struct option gt_options_selftest[] = {
     {"launcher", required_argument, NULL, 'l'}, {"keep", no_argument, NULL, 'k'}, {0}};
 
 gt_status gt_cmd_selftest(int argc, char **argv) {
-  const char *launcher = "mpirun -n 4", *above = getenv("TMPDIR");
+  const char *launcher = GT_LAUNCHER " -n 4", *above = getenv("TMPDIR");
   char path[4096];
   bool keep = false;
   opterr = 0;

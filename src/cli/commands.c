@@ -378,7 +378,7 @@ const gt_command gt_commands[] = {
      "model on generated data in two regions of two ranks, resumes the run from the checkpoint\n"
      "of its middle, and compares the parameters of both ends.\n"
      "\n"
-     "  --launcher WORDS  starts 4 ranks; default: \"mpirun -n 4\"; on Slurm \"srun -n 4\"\n"
+     "  --launcher WORDS  starts 4 ranks; default: \"" GT_LAUNCHER " -n 4\"; on Slurm \"srun -n 4\"\n"
      "  --keep            keeps the folder of the runs, in TMPDIR or /tmp; after a failure it is\n"
      "                    always kept\n"
      "\n"

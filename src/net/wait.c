@@ -40,7 +40,8 @@ void gt_panic(gt_status code, const char *format, ...) {
   if (tell) tell(panic.context, code);
   if (mpi_is_up()) {
     signal(SIGALRM, SIG_DFL);
-    alarm(ABORT_LIMIT_S); /* MPI_Abort itself can block if the launcher has died */
+    alarm(ABORT_LIMIT_S);     /* MPI_Abort itself can block if the launcher has died */
+    gt_sleep(GT_SECOND / 10); /* MPICH's launcher drops output that it has not read by then */
     MPI_Abort(MPI_COMM_WORLD, (int)code);
   }
   _exit((int)code);

@@ -25,7 +25,7 @@ forged() {
   rm -rf run
   export FORGE=$2
   shift 2
-  LIMIT=40 run "$name" -n 6 -x FORGE -x LD_PRELOAD="$GEOTRAIN_HELPERS/e2e.preload_forge.so" "$GEOTRAIN" train job.yaml --run-dir run "${choices[@]}" "$@"
+  LIMIT=40 run "$name" -n 6 env LD_PRELOAD="$GEOTRAIN_HELPERS/e2e.preload_forge.so" "$GEOTRAIN" train job.yaml --run-dir run "${choices[@]}" "$@"
   check "$name: a frame is changed" grep -q '^forge: ' err
 }
 

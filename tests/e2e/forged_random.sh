@@ -48,7 +48,7 @@ one() {
   rm -rf run
   export FORGE=$2
   shift 2
-  LIMIT=60 run "$name" -n 6 -x FORGE -x LD_PRELOAD="$GEOTRAIN_HELPERS/e2e.preload_forge.so" "$GEOTRAIN" train "$@" --run-dir run --clock virtual "${choices[@]}"
+  LIMIT=60 run "$name" -n 6 env LD_PRELOAD="$GEOTRAIN_HELPERS/e2e.preload_forge.so" "$GEOTRAIN" train "$@" --run-dir run --clock virtual "${choices[@]}"
 }
 
 declare -A sha

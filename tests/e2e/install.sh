@@ -97,7 +97,7 @@ ended "selftest on one rank" 7 'selftest: training: the launcher ended with exit
 cat >other <<'SH'
 #!/bin/sh
 case "$*" in *--resume=run*) rm -rf run && set -- "$1" train job.yaml --run-dir run --set train.optimizer.lr=0.04 ;; esac
-exec mpirun -n 4 "$@"
+exec $MPIRUN -n 4 "$@"
 SH
 chmod +x other
 TMPDIR=$PWD/tests prefix/bin/geotrain selftest --launcher "$PWD/other" >out 2>err

@@ -98,6 +98,14 @@ launch() {
   launcher=$!
 }
 
+# reap PID: waits for this launcher; its exit code is in $code.  If a signal kills a rank, the launcher
+# of MPICH ends with the number of the signal.
+reap() {
+  { wait "$1"; } 2>/dev/null
+  code=$?
+  [ "$code" -ne 9 ] || code=137
+}
+
 # wait_end NAME SECONDS: waits for the launcher, at most that long; its exit code is in $code.  Like all
 # waits here it counts pauses: on a machine with other work these take longer, as the ranks do.
 wait_end() {
@@ -108,8 +116,7 @@ wait_end() {
     kill -KILL "$launcher" 2>/dev/null
     end_ranks
   fi
-  { wait "$launcher"; } 2>/dev/null
-  code=$?
+  reap "$launcher"
   launcher=
 }
 
@@ -131,6 +138,14 @@ train() {
   local name=$1 ranks=$2
   shift 2
   run "$name" -n "$ranks" "$GEOTRAIN" train "$@" "${choices[@]}"
+}
+
+# call_mpirun FOLDER: puts the launcher there, as mpirun, the name that pages and users call.
+call_mpirun() {
+  local words
+  read -ra words <<<"$MPIRUN"
+  printf '#!/bin/sh\nexec %s "$@"\n' "$(command -v "${words[0]}") ${words[*]:1}" >"$1/mpirun"
+  chmod +x "$1/mpirun"
 }
 
 # completes NAME RANKS WORDS...: as train; the run must end with 0.
@@ -173,6 +188,8 @@ ended() {
   local name=$1 want=$2 word text
   shift 2
   text=$(cat out err; joined out)
+  # after a signal MPICH's launcher ends with the ranks' code or with 0
+  [ "$code" -ne 0 ] || [ "$want" -ne 75 ] || [[ $($MPIRUN --version 2>&1) != *HYDRA* ]] || ! grep -q '^geotrain: stopped by a signal' err || code=75
   if [ "$code" -ne "$want" ]; then
     fail "$name: exit $want" "exit $code; $(grep -v '^ *$' err | tail -n 8 | cut -c 1-300)"
     return

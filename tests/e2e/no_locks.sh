@@ -9,7 +9,7 @@ check "data synth" same "$?" 0
 (LD_PRELOAD=$without "$GEOTRAIN" data split made.h5 --regions 2) >out 2>&1
 check "data split" same "$?" 0
 
-locks() { run "$1" -n 4 -x LD_PRELOAD="$without" "$GEOTRAIN" train job.yaml --run-dir "${@:2}" "${choices[@]}"; }
+locks() { run "$1" -n 4 env LD_PRELOAD="$without" "$GEOTRAIN" train job.yaml --run-dir "${@:2}" "${choices[@]}"; }
 locks "a run" plain --set train.until.steps=20
 ended "a run" 0
 locks "train.init" init --set train.until.steps=4 --set train.init=plain/final.h5

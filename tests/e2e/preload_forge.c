@@ -18,6 +18,7 @@ static struct {
 
 __attribute__((constructor)) static void read_forge(void) {
   const char *text = getenv("FORGE"), *rank = getenv("OMPI_COMM_WORLD_RANK");
+  if (!rank) rank = getenv("PMI_RANK"); /* MPICH */
   if (!text || !rank ||
       sscanf(text, "%d %d %d %15s %d %d", &forge.rank, &forge.kind, &forge.nth, forge.action,
              &forge.a, &forge.b) < 4 ||

@@ -45,6 +45,7 @@ printf '#!/bin/sh\nprintf "cpu\\nbatch\\n"\n' >bin/sinfo
 printf '#!/bin/sh\n:\n' >bin/squeue
 printf '#!/bin/sh\nexec "$PROGRAM" "$@"\n' >bin/geotrain
 chmod +x bin/*
+call_mpirun bin
 PATH=$HERE/bin:$PATH
 
 # ---- the sites ---------------------------------------------------------------------------------------------------------------------------------

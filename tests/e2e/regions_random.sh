@@ -82,8 +82,8 @@ await() {
       end_ranks
       continue
     fi
-    { wait "${pids[$site]}"; } 2>/dev/null
-    codes[$site]=$?
+    reap "${pids[$site]}"
+    codes[$site]=$code
   done
 }
 

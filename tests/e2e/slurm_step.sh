@@ -103,6 +103,8 @@ for ends in 134 137 139; do
   crashed "srun ends with $ends after a stop" $ends "$stopped" 75 'the checkpoint is written'
   crashed "srun ends with $ends before an end" $ends '' $ends "ended with code $ends"
 done
+SRUN_ENDS=0 SRUN_RECORDS=$stopped steps
+ended "a launcher that ends with 0 after a stop" 75 'the checkpoint is written'
 unset GEOTRAIN_REQUEUE
 
 # ---- a busy slurmctld is not a job that is gone ----------------------------------------------------

@@ -9,6 +9,7 @@ read -r port < <(free_ports 1)
 mkdir bin "${sites[@]}"
 printf '#!/bin/sh\nexec "%s" "$@"\n' "$GEOTRAIN" >bin/geotrain
 chmod +x bin/geotrain
+call_mpirun bin
 PATH=$PWD/bin:$PATH
 awk '/^```yaml/ { on = 1; next } /^```/ { on = 0 } on' "$page" | sed "s/berlin.example.org:7443\", listen: \"0.0.0.0:7443/127.0.0.1:$port/" >job.yaml
 for site in "${sites[@]}"; do cp job.yaml "$site/"; done
