@@ -162,7 +162,8 @@ typedef enum {
   GT_RNG_GENERATE,
   GT_RNG_CODEC,
   GT_RNG_HELD_BACK,
-  GT_RNG_FAULT
+  GT_RNG_FAULT,
+  GT_RNG_DROPOUT
 } gt_rng_purpose;
 
 gt_rng gt_rng_make(uint64_t seed, gt_rng_purpose purpose, uint64_t a, uint64_t b);

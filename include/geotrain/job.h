@@ -155,6 +155,7 @@ typedef struct {
     int64_t layers, width, heads, context; /* of the models "gpt"; 0: the preset's */
     bool untied;                           /* of the models "gpt"; the head has its own weights */
     gt_stem stem;                          /* of the model "resnet18" */
+    double dropout;                        /* probability; 0: none */
     int64_t *mlp; /* of the model "deepfm": widths of the hidden layers; NULL: its default */
     size_t nmlp;
   } model;

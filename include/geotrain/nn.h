@@ -26,7 +26,8 @@ typedef struct {
      weights of the embedding; 0: the model's own. */
   int64_t layers, width, heads, context;
   bool untied;
-  gt_stem stem; /* for a model with stems of two sizes */
+  gt_stem stem;   /* for a model with stems of two sizes */
+  double dropout; /* probability, for a model with dropout */
   /* Widths of the hidden layers, for a model with an MLP; NULL: the model's own. */
   const int64_t *mlp;
   size_t nmlp;
@@ -44,6 +45,7 @@ typedef struct {
   bool scaled;           /* scale can be set */
   bool decodes;          /* layers, width, heads, context and untied can be set */
   bool stemmed;          /* stem can be set */
+  bool drops;            /* dropout can be set */
   bool ids;              /* takes samples of ids; else images */
   bool ranks;            /* recommends: it is judged by the ranks of the labels */
   /* Adds the operations for samples of this shape.  GT_ERR_DATA: the model does not support the
@@ -124,6 +126,9 @@ void gt_graph_close(gt_graph *graph);
 /* Prepares the kernels for batches of exactly n samples, so that the first such step does not
    allocate.  A step with another size prepares them implicitly. */
 void gt_graph_prepare(gt_graph *graph, size_t n);
+/* Sets the key of the random numbers of dropout, for the passes that follow.  Passes of spans
+   (nn_span.h) do not support dropout. */
+void gt_graph_set_key(gt_graph *graph, uint64_t key);
 void gt_graph_on_progress(gt_graph *graph, gt_progress_fn *progress, void *context);
 /* Called during a backward pass whenever more gradients are final: those of params [first, end) do
    not change before the next step.  `first` decreases to 0.  Passes over spans do not call it. */

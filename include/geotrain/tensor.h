@@ -57,6 +57,9 @@ void gt_vec_scale(gt_vec y, float a);                /* y = a y */
 void gt_vec_axpy(gt_vec y, float a, gt_vec x);       /* y += a x */
 void gt_vec_set_scaled(gt_vec y, float a, gt_vec x); /* y = a x */
 void gt_vec_lerp(gt_vec y, float a, gt_vec x);       /* y += a (x - y) */
+/* Sets y[i] to 0 with probability p, and otherwise to x[i] / (1 - p) (Srivastava et al. 2014).  The
+   key and i decide, the same with every instruction set.  0 <= p < 1; y can be x. */
+void gt_vec_drop(gt_vec y, gt_vec x, double p, uint64_t key);
 /* True if every element is finite; true for NULL data */
 bool gt_vec_finite(gt_vec x);
 /* Sets y = (sum over i < n of samples[i] x[i]) / (sum of samples).  The n vectors x[i] of y.n

@@ -106,8 +106,8 @@ gt_status gt_cli_checkpoint_graph(gt_graph **out, const char *path, const gt_ckp
   spec->model = info->model;
   spec->options = (gt_model_options){.parameters = model->sized ? (int64_t)params : 0};
   spec->kernels = gt_kernels_find("auto");
-  const bool optional =
-      model->embeds || model->layered || model->recurrent || model->decodes || model->stemmed;
+  const bool optional = model->embeds || model->layered || model->recurrent || model->decodes ||
+                        model->stemmed || model->drops;
   return optional ? create_with_options(out, spec, path, info) : gt_graph_create(out, spec);
 }
 

@@ -411,6 +411,9 @@ static gt_status check_train(const gt_job *job, const char *source) {
                    "%s: compute.variation is %g with a pipeline, whose passes take the time that "
                    "compute gives; expected 0",
                    source, job->compute_variation);
+  if (job->model.dropout > 0)
+    return GT_FAIL(GT_ERR_JOB, "%s: model.dropout is %g with a pipeline; expected 0", source,
+                   job->model.dropout);
   return GT_OK;
 }
 

@@ -88,6 +88,10 @@ const job_key gt_job_keys[] = {
      .meaning =
          "first layers: small (a 3x3 convolution) or large (7x7 with stride 2, and pooling); "
          "auto: large if images have 64 x 64 pixels or more"},
+    {"model.dropout", KEY_REAL, 0, AT(model.dropout), .fallback = "0", .max = 0.99,
+     MODELS(OF(GT_MODEL_DEEPFM) | OF(GT_MODEL_LSTM) | OF(GT_MODEL_NISER) | OF(GT_MODEL_MLP) |
+            DECODERS),
+     .meaning = "probability with which training sets an activation to 0; not with a pipeline"},
     {"model.mlp", KEY_INTS, KEY_OPTIONAL, AT(model.mlp), COUNT(model.nmlp), .min = 1, .max = 65536,
      MODELS(OF(GT_MODEL_DEEPFM) | OF(GT_MODEL_MLP)),
      .meaning = "widths of the perceptron's hidden layers; default: deepfm 400, 400, 400, mlp 256, "

@@ -50,6 +50,7 @@ static void digest(gt_graph *graph) {
                                  graph->input.w, graph->input.c, graph->classes);
   for (size_t i = 0; i < graph->nops; i++) {
     const gt_op *op = &graph->ops[i];
+    if (op->kind->without_effect) continue;
     used += (size_t)snprintf(text + used, size - used,
                              "%s %s %zu %zu window %zu %zu stride %zu pad %zu\n", op->kind->name,
                              op->name, op->in, op->out, op->shape.R, op->shape.S, op->shape.stride,
@@ -223,7 +224,8 @@ static gt_status check_options(const gt_model *model, const gt_model_options *op
              {"heads", options->heads != 0, model->decodes},
              {"context", options->context != 0, model->decodes},
              {"untied", options->untied, model->decodes},
-             {"stem", options->stem != GT_STEM_AUTO, model->stemmed}};
+             {"stem", options->stem != GT_STEM_AUTO, model->stemmed},
+             {"dropout", options->dropout > 0, model->drops}};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     if (all[i].given && !all[i].known)
       return GT_FAIL(GT_ERR_JOB,

@@ -51,6 +51,7 @@ typedef struct {
   float *work;    /* shared scratch */
   size_t n;
   bool train;
+  uint64_t key; /* of this operation's random numbers */
 } gt_pass;
 
 /* The inputs of a backward pass, besides the gradient of the output and a->state. */
@@ -66,6 +67,7 @@ typedef struct {
   bool adds_gradients; /* reads dy2 */
   bool sums_gradients; /* dy + dy2 instead of dy gives the same bits */
   bool no_gradient;    /* the gradient of its parameters is 0 */
+  bool without_effect; /* on what a trained model computes: it is not in the model's hash */
   bool needs_spread;   /* training needs at least two values per channel */
   bool reads_samples;  /* reads the samples themselves, besides its input */
   /* Its output has a row for each distinct id of a sample; the rest of the output is not
@@ -131,6 +133,7 @@ struct gt_op {
   size_t heads;                /* of attention */
   size_t weight, bias, buffer; /* their views (buffer: the first), or GT_NO_VIEW */
   float scale;                 /* a factor of its output */
+  double dropped;              /* probability, of a dropout */
   size_t inert;                /* parameters of an inert operation */
   /* It includes a ReLU: its gradient is masked by the signs of its output. */
   bool relu;
@@ -167,7 +170,7 @@ typedef struct {
 extern const gt_op_kind gt_op_conv2d, gt_op_maxpool, gt_op_linear, gt_op_relu, gt_op_inert,
     gt_op_norm, gt_op_mean, gt_op_embedding, gt_op_fm, gt_op_add, gt_op_lstm, gt_op_tokens,
     gt_op_layernorm, gt_op_gelu, gt_op_attention, gt_op_nodes, gt_op_gated_step, gt_op_readout,
-    gt_op_unit, gt_op_cosine;
+    gt_op_unit, gt_op_cosine, gt_op_dropout;
 
 /* Builders, called in the order of the data.  The output of one is the input of the next (see
    gt_graph_from); the graph tracks the shape.  GT_ERR_DATA: the window does not fit. */
@@ -186,6 +189,8 @@ void gt_graph_add_linear(gt_graph *graph, const char *name, size_t O);
 /* Adds a linear layer with initial values, also of the bias, uniform within 1/sqrt(fan). */
 void gt_graph_add_linear_within(gt_graph *graph, const char *name, size_t O, size_t fan);
 void gt_graph_add_relu(gt_graph *graph, const char *name);
+/* Adds dropout, of float32, with probability p; none if p is 0. */
+void gt_graph_add_dropout(gt_graph *graph, const char *name, double p);
 /* Adds batch normalisation over (N,H,W), then the sum with the output of operation `add`
    (GT_SAMPLES: no sum), then ReLU if `relu`. */
 void gt_graph_add_norm(gt_graph *graph, const char *name, size_t add, bool relu);
@@ -283,6 +288,7 @@ struct gt_graph {
   gt_view alias; /* second name of the parameter alias_of; "": none */
   size_t alias_of;
   size_t from; /* input of the next operation */
+  uint64_t key;
   gt_extent input;
   size_t classes, features, batch_max, batch;
   const gt_loss *loss;

@@ -22,7 +22,8 @@ static gt_pass pass_of(gt_graph *graph, size_t i, size_t slot, const void *sampl
                   .first = true,
                   .work = graph->work,
                   .n = n,
-                  .train = train};
+                  .train = train,
+                  .key = graph->key + i * 0x9e3779b97f4a7c15};
   if (op->weight != GT_NO_VIEW) {
     pass.w = graph->arrays.params.data + graph->params.views[op->weight].offset;
     pass.dw = graph->arrays.grads.data + graph->params.views[op->weight].offset;
@@ -85,6 +86,10 @@ static void check_size(const gt_graph *graph, size_t n, bool train) {
 static void check_whole(const gt_graph *graph, size_t n, bool train) {
   if (graph->slots) gt_bug("a graph with slots has passes of spans only");
   check_size(graph, n, train);
+}
+
+void gt_graph_set_key(gt_graph *graph, uint64_t key) {
+  graph->key = key;
 }
 
 void gt_graph_step(gt_graph *graph, const void *x, const int32_t *labels, size_t n, bool train,

@@ -1,6 +1,6 @@
 /* DeepFM (Guo, Tang, Ye, Li and He 2017, eq. 1): one logit, for the second of two classes: the sum
    of a factorization machine and of a multilayer perceptron on the same vectors of ids.  The
-   defaults are the paper's layers of 400-400-400 and vectors of 10; without its dropout. */
+   defaults are the paper's layers of 400-400-400 and vectors of 10, without its dropout of 0.5. */
 #include "graph.h"
 #include "models.h"
 
@@ -36,7 +36,7 @@ static gt_status build(gt_graph *graph, const gt_sample_shape *shape,
 const gt_model gt_model_deepfm = {
     .name = "deepfm",
     .source = "Guo, Tang, Ye, Li, He 2017: DeepFM: A Factorization-Machine based Neural Network "
-              "for CTR Prediction, without its dropout; initial "
+              "for CTR Prediction; initial "
               "values, which the "
               "paper does not say: vectors normal, deviation 0.01; weights of the first order and "
               "bias 0, as libFM (Rendle 2012); linear: PyTorch's "
@@ -44,6 +44,7 @@ const gt_model gt_model_deepfm = {
     .usual = {1, 1, 10, 2, 5382},
     .embeds = true,
     .layered = true,
+    .drops = true,
     .ids = true,
     .build = build,
 };

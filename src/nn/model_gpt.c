@@ -55,26 +55,29 @@ static const char *named(char name[48], size_t layer, const char *what) {
   return name;
 }
 
-/* Adds the last operation's output to the residual stream, the output of operation `stream`. */
-static size_t join(gt_graph *graph, size_t layer, const char *what, size_t stream) {
+/* Adds the last operation's output, after dropout, to the residual stream, the output of operation
+   `stream`. */
+static size_t join(gt_graph *graph, size_t layer, const char *what, size_t stream, double dropout) {
   char name[48];
+  gt_graph_add_dropout(graph, named(name, layer, "dropout"), dropout);
   gt_graph_add_sum(graph, named(name, layer, what), stream);
   return gt_graph_last(graph);
 }
 
-static size_t add_block(gt_graph *graph, const sizes *s, size_t layer, size_t stream) {
+static size_t add_block(gt_graph *graph, const sizes *s, size_t layer, size_t stream,
+                        double dropout) {
   const double into = DEVIATION / sqrt(2.0 * (double)s->layers);
   char name[48];
   gt_graph_add_layernorm(graph, named(name, layer, "ln_1"));
   gt_graph_add_rows_linear(graph, named(name, layer, "attn.c_attn"), 3 * s->width, DEVIATION);
   gt_graph_add_attention(graph, named(name, layer, "attn"), s->heads);
   gt_graph_add_rows_linear(graph, named(name, layer, "attn.c_proj"), s->width, into);
-  stream = join(graph, layer, "attn.sum", stream);
+  stream = join(graph, layer, "attn.sum", stream, dropout);
   gt_graph_add_layernorm(graph, named(name, layer, "ln_2"));
   gt_graph_add_rows_linear(graph, named(name, layer, "mlp.c_fc"), 4 * s->width, DEVIATION);
   gt_graph_add_gelu(graph, named(name, layer, "mlp.gelu"));
   gt_graph_add_rows_linear(graph, named(name, layer, "mlp.c_proj"), s->width, into);
-  return join(graph, layer, "mlp.sum", stream);
+  return join(graph, layer, "mlp.sum", stream, dropout);
 }
 
 static gt_status build_sizes(gt_graph *graph, const gt_sample_shape *shape,
@@ -82,8 +85,10 @@ static gt_status build_sizes(gt_graph *graph, const gt_sample_shape *shape,
   GT_TRY(take_sizes(&s, shape, options));
   gt_graph_add_tokens(graph, "transformer.wte", "transformer.wpe", s.width, s.context, DEVIATION);
   const size_t tokens = gt_graph_last(graph);
-  size_t stream = tokens;
-  for (size_t layer = 0; layer < s.layers; layer++) stream = add_block(graph, &s, layer, stream);
+  gt_graph_add_dropout(graph, "transformer.drop", options->dropout);
+  size_t stream = gt_graph_last(graph);
+  for (size_t layer = 0; layer < s.layers; layer++)
+    stream = add_block(graph, &s, layer, stream, options->dropout);
   gt_graph_add_layernorm(graph, "transformer.ln_f");
   gt_graph_add_next(graph, "lm_head", options->untied ? GT_SAMPLES : tokens, DEVIATION);
   return GT_OK;
@@ -91,7 +96,7 @@ static gt_status build_sizes(gt_graph *graph, const gt_sample_shape *shape,
 
 #define SOURCE                                                                                     \
   "Radford et al. 2019: Language Models are Unsupervised Multitask Learners (GPT-2), a decoder "   \
-  "after Vaswani et al. 2017, without dropout"
+  "after Vaswani et al. 2017, without dropout of attention"
 
 /* Defines a model with these default sizes. */
 #define PRESET(table, text, IDS, V, ...)                                                           \
@@ -103,6 +108,7 @@ static gt_status build_sizes(gt_graph *graph, const gt_sample_shape *shape,
                                      .source = SOURCE,                                             \
                                      .usual = {1, 1, (IDS), (V), (V)},                             \
                                      .decodes = true,                                              \
+                                     .drops = true,                                                \
                                      .ids = true,                                                  \
                                      .build = build_##table}
 

@@ -1,5 +1,5 @@
 /* A multilayer perceptron with ReLU, for tables and images: the baseline for tables of Gorishniy,
-   Rubachev, Khrulkov and Babenko 2021 (eq. 1), without its dropout. */
+   Rubachev, Khrulkov and Babenko 2021 (eq. 1): dropout follows each ReLU. */
 #include <stdio.h>
 
 #include "graph.h"
@@ -17,6 +17,7 @@ gt_status gt_model_add_mlp(gt_graph *graph, const gt_model_options *options, con
     gt_graph_add_linear(graph, name, (size_t)mlp[i]);
     snprintf(name, sizeof name, "mlp.%zu", 2 * i + 1);
     gt_graph_add_relu(graph, name);
+    gt_graph_add_dropout(graph, "mlp.dropout", options->dropout);
   }
   snprintf(name, sizeof name, "mlp.%zu", 2 * layers);
   gt_graph_add_linear(graph, name, outputs);
@@ -32,8 +33,9 @@ static gt_status build(gt_graph *graph, const gt_sample_shape *shape,
 const gt_model gt_model_mlp = {
     .name = "mlp",
     .source = "Gorishniy, Rubachev, Khrulkov, Babenko 2021: Revisiting Deep Learning Models for "
-              "Tabular Data, its MLP without dropout; initial values: PyTorch's default",
+              "Tabular Data, its MLP; initial values: PyTorch's default",
     .usual = {1, 1, 20, 2, 0},
     .layered = true,
+    .drops = true,
     .build = build,
 };

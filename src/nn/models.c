@@ -26,6 +26,7 @@ gt_graph_spec gt_graph_spec_of(const gt_job *job) {
                                      .context = job->model.context,
                                      .untied = job->model.untied,
                                      .stem = job->model.stem,
+                                     .dropout = job->model.dropout,
                                      .mlp = job->model.mlp,
                                      .nmlp = job->model.nmlp}};
 }

@@ -13,6 +13,8 @@ typedef struct {
   void (*set_scaled)(float *restrict y, float a, const float *restrict x, size_t n); /* y = a x */
   /* y += a (x - y) */
   void (*lerp)(float *restrict y, float a, const float *restrict x, size_t n);
+  /* y[i] = hash(key, i) < below ? 0 : a x[i]; y can be x */
+  void (*drop)(float *y, float a, const float *x, const uint32_t key[2], uint32_t below, size_t n);
   void (*add)(float *restrict y, const float *restrict x, size_t n); /* y += x */
   /* y = a x + b z */
   void (*pair)(float *restrict y, float a, const float *restrict x, float b,

@@ -43,6 +43,13 @@ void gt_vec_lerp(gt_vec y, float a, gt_vec x) {
   if (both(y, x)) gt_loops()->vec->lerp(y.data, a, x.data, y.n);
 }
 
+void gt_vec_drop(gt_vec y, gt_vec x, double p, uint64_t key) {
+  const uint32_t halves[2] = {(uint32_t)key, (uint32_t)(key >> 32)};
+  if (both(y, x))
+    gt_loops()->vec->drop(y.data, (float)(1 / (1 - p)), x.data, halves, (uint32_t)(p * 0x1p32),
+                          y.n);
+}
+
 bool gt_vec_finite(gt_vec x) {
   return x.data ? gt_loops()->vec->finite(x.data, x.n) : true;
 }

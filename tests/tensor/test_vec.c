@@ -107,4 +107,40 @@ static void arena_places(void) {
   gt_arena_close(NULL);
 }
 
-TESTS(against_loops, null_data_does_nothing, finite_finds_each_place, ranges, arena_places)
+/* The definition, an element at a time. */
+static uint32_t hashed(uint32_t i, uint64_t key) {
+  uint32_t h = i ^ (uint32_t)key;
+  for (int k = 0; k < 2; k++) {
+    h = (h ^ (h >> 16)) * 0x85ebca6bU;
+    h = (h ^ (h >> 13)) * 0xc2b2ae35U;
+    h = (h ^ (h >> 16)) + (uint32_t)(key >> 32);
+  }
+  return h;
+}
+
+static void dropout(void) {
+  enum { LONG = 100003 };
+  static float x[LONG], y[LONG];
+  static const double ps[] = {0, 0.1, 0.5, 0.99};
+  for (size_t k = 0; k < COUNT(ps); k++) {
+    const uint64_t key = 0x123456789abcdef * (k + 1);
+    const float scale = (float)(1 / (1 - ps[k]));
+    size_t dropped = 0, pairs = 0;
+    for (size_t i = 0; i < LONG; i++) x[i] = 1.0F + (float)(i % 7);
+    gt_vec_drop(gt_vec_of(y, LONG), gt_vec_of(x, LONG), ps[k], key);
+    for (size_t i = 0; i < LONG; i++) {
+      const bool drops = hashed((uint32_t)i, key) < (uint32_t)(ps[k] * 0x1p32);
+      assert_true(y[i] == (drops ? 0.0F : scale * x[i]));
+      dropped += drops;
+      pairs += i > 0 && drops && y[i - 1] == 0.0F;
+    }
+    /* five standard deviations, of single elements and of neighbours */
+    const double sd = sqrt(LONG * ps[k] * (1 - ps[k])), both = ps[k] * ps[k];
+    assert_true(fabs((double)dropped - LONG * ps[k]) <= 5 * sd);
+    assert_true(fabs((double)pairs - LONG * both) <= 5 * sqrt(3 * LONG * both * (1 - both)));
+    gt_vec_drop(gt_vec_of(x, LONG), gt_vec_of(x, LONG), ps[k], key); /* in place */
+    assert_memory_equal(x, y, sizeof x);
+  }
+}
+
+TESTS(dropout, against_loops, null_data_does_nothing, finite_finds_each_place, ranges, arena_places)

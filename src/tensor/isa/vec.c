@@ -22,6 +22,30 @@ static void lerp(float *restrict y, float a, const float *restrict x, size_t n) 
   for (size_t i = 0; i < n; i++) y[i] += a * (x[i] - y[i]);
 }
 
+/* The finalizer of MurmurHash3 (Appleby), twice, with both halves of the key. */
+GT_INLINE gt_vu hashed(gt_vu i, const uint32_t key[2]) {
+  gt_vu h = i ^ key[0];
+  for (int k = 0; k < 2; k++) {
+    h = (h ^ (h >> 16)) * 0x85ebca6bU;
+    h = (h ^ (h >> 13)) * 0xc2b2ae35U;
+    h = (h ^ (h >> 16)) + key[1];
+  }
+  return h;
+}
+
+static void drop(float *y, float a, const float *x, const uint32_t key[2], uint32_t below,
+                 size_t n) {
+  gt_vu i;
+  for (uint32_t k = 0; k < GT_LANES; k++) i[k] = k;
+  size_t at = 0;
+  for (; at + GT_LANES <= n; at += GT_LANES, i += GT_LANES) {
+    const gt_vi kept = (gt_vi)(hashed(i, key) >= below);
+    gt_store(y, at, GT_F32, gt_keep(kept, a * gt_load(x, at, GT_F32)));
+  }
+  const gt_vu last = hashed(i, key);
+  for (size_t k = 0; at + k < n; k++) y[at + k] = last[k] >= below ? a * x[at + k] : 0.0F;
+}
+
 static void add(float *restrict y, const float *restrict x, size_t n) {
   for (size_t i = 0; i < n; i++) y[i] += x[i];
 }
@@ -81,6 +105,7 @@ const gt_vec_loops GT_FOR_ISA(gt_vec_loops) = {.scale = scale,
                                                .axpy = axpy,
                                                .set_scaled = set_scaled,
                                                .lerp = lerp,
+                                               .drop = drop,
                                                .add = add,
                                                .pair = pair,
                                                .finite = finite,
