@@ -269,8 +269,8 @@ const gt_command gt_commands[] = {
      "first training images.\n"},
     {"eval", "compute loss, accuracy, AUC or Recall@20 of a run's model or a checkpoint",
      gt_cmd_eval, false, ONE(gt_options_eval),
-     "geotrain eval RUN_DIR [REGION] DATA.h5 [--threads N]\n"
-     "geotrain eval CHECKPOINT DATA.h5 [--threads N]\n"
+     "geotrain eval RUN_DIR [REGION] DATA.h5 [--classes] [--threads N]\n"
+     "geotrain eval CHECKPOINT DATA.h5 [--classes] [--threads N]\n"
      "\n"
      "RUN_DIR stands for the run's final model, RUN_DIR/final.h5; if each region has its own\n"
      "(strategy none), name REGION for RUN_DIR/final-<region>.h5.  CHECKPOINT is such a file, or\n"
@@ -281,6 +281,9 @@ const gt_command gt_commands[] = {
      "Exit 4: the file is not there (the message lists those that are), damaged, or of another\n"
      "version.\n"
      "\n"
+     "  --classes     also prints samples, precision, recall and F1 of each class, and their "
+     "mean,\n"
+     "                macro-F1, for data in which classes are rare\n"
      "  --threads N   number of threads; default: one per core that this process may use (its\n"
      "                affinity), at most OMP_NUM_THREADS.  The figures are the same to the bit.\n"},
     {"predict", "name the classes of pictures or rows with a run's model or a checkpoint",
@@ -378,7 +381,8 @@ const gt_command gt_commands[] = {
      "model on generated data in two regions of two ranks, resumes the run from the checkpoint\n"
      "of its middle, and compares the parameters of both ends.\n"
      "\n"
-     "  --launcher WORDS  starts 4 ranks; default: \"" GT_LAUNCHER " -n 4\"; on Slurm \"srun -n 4\"\n"
+     "  --launcher WORDS  starts 4 ranks; default: \"" GT_LAUNCHER
+     " -n 4\"; on Slurm \"srun -n 4\"\n"
      "  --keep            keeps the folder of the runs, in TMPDIR or /tmp; after a failure it is\n"
      "                    always kept\n"
      "\n"

@@ -61,6 +61,15 @@ typedef struct {
   float *scores;     /* of every sample, or NULL */
 } scoring;
 
+/* The first of the largest logits; a model of two classes can have one, that of the second. */
+static int32_t class_of(const float *logits, size_t outputs) {
+  size_t best = 0;
+  if (outputs == 1) return logits[0] > 0;
+  for (size_t k = 1; k < outputs; k++)
+    if (logits[k] > logits[best]) best = k;
+  return (int32_t)best;
+}
+
 static void score_batch(void *context, gt_graph *graph, size_t b) {
   const scoring *w = context;
   const gt_sample_shape *s = &w->e->shape;
@@ -71,6 +80,9 @@ static void score_batch(void *context, gt_graph *graph, size_t b) {
   gt_loader_range(w->e->test, first, n, x, y);
   gt_graph_step(graph, x, y, n, false, &w->found[b]);
   if (w->scores) w->e->ranking->take(graph, y, n, w->scores + first);
+  const size_t outputs = gt_graph_outputs(graph);
+  for (size_t i = 0; w->e->predicted && i < n; i++)
+    w->e->predicted[first + i] = class_of(gt_graph_scores(graph) + i * outputs, outputs);
   gt_free(y);
   gt_free(x);
 }

@@ -33,6 +33,8 @@ typedef struct {
   const int32_t *labels;
   gt_sample_shape shape;
   size_t batch, threads; /* 1 or more */
+  /* Receives the most probable class of every sample; NULL: not needed.  Not for texts. */
+  int32_t *predicted;
 } gt_cli_evaluation;
 
 typedef struct {

@@ -23,6 +23,9 @@ completes "without" 5 job.yaml --run-dir without --set model.dropout=0
 check "other bits without dropout" test "$(field without params_sha256)" != "$(field whole params_sha256)"
 completes "from the trained model, without" 5 job.yaml --run-dir next --set model.dropout=0 --set train.init=whole/final.h5
 check "eval" "$GEOTRAIN" eval whole words.h5
+"$GEOTRAIN" eval whole words.h5 --classes >out 2>err
+code=$?
+ended "eval --classes of a text" 2 '--classes is given, and model gpt does not classify'
 # One sample, which nothing is learnt from: only the masks of two batches differ.
 "$GEOTRAIN" data synth one.h5 --train 1 --test 1 --classes 2 >/dev/null
 cat >one.yaml <<'YAML'

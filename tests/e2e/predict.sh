@@ -50,6 +50,21 @@ ended "a folder" 0 '[0-9] thread'
 check "a row a picture" same "$(wc -l <out.csv)" 61
 check "scored as by eval" same "$(scores out.csv)" "$wanted"
 cp out.csv folder.csv
+cat >f1.py <<'PY'
+# Each class's samples, precision, recall and F1, and macro-F1, from rows of predict and their folders.
+import csv, os
+rows = list(csv.DictReader(open("out.csv", newline="")))
+pairs = [(os.path.basename(os.path.dirname(r["file"])), r["class"]) for r in rows]
+names, all_f1 = list(csv.reader(open("out.csv", newline="")))[0][3:], []
+for name in names:
+    t, p = sum(a == name for a, _ in pairs), sum(b == name for _, b in pairs)
+    both = sum(a == b == name for a, b in pairs)
+    all_f1.append(2 * both / (t + p))
+    print(name.replace(" ", "_"), t, f"{both / p:.4f}" if p else "-", f"{both / t:.4f}", f"{all_f1[-1]:.4f}")
+print("macro-F1", f"{sum(all_f1) / len(all_f1):.4f}")
+PY
+"$GEOTRAIN" eval run pictures.h5 --classes >classes.out 2>err
+check "eval --classes" same "$(sed -e 1,2d -e 's/a "b", c/a_"b",_c/' classes.out | awk '{ $1 = $1; print }')" "$(/usr/bin/python3 f1.py)"
 predict run pictures/test --threads 3
 check "the same rows with other threads" cmp out.csv folder.csv
 predict run/ckpt/"$(newest_round run)"/east.h5 "pictures/test/cat" pictures/test/dog
