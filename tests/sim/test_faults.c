@@ -273,7 +273,7 @@ static void random_run(uint64_t seed, gt_fault_result *sum) {
 static void test_random(void) {
   const char *only = getenv("SEED");
   gt_fault_result sum = {0};
-  const size_t runs = cases(3000, 300);
+  const size_t runs = cases(3000, 120);
   for (uint64_t seed = only ? strtoull(only, NULL, 10) : 0; seed < runs; seed++) {
     random_run(seed, &sum);
     if (only) return;
