@@ -1,4 +1,5 @@
 /* geotrain: finds the command and turns its status into the exit code. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +37,16 @@ static gt_status choose_isa(char **argv) {
   return GT_OK;
 }
 
+/* UCX, which MPICH loads, takes SIGHUP for its debugger, so a closed terminal would end no command.
+   Under nohup it stays ignored. */
+static void free_hangup(void) {
+  struct sigaction now;
+  if (sigaction(SIGHUP, NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+    (void)signal(SIGHUP, SIG_DFL);
+}
+
 int main(int argc, char **argv) {
+  free_hangup();
   /* HDF5 locks every file that it opens, and fails on file systems without locks.  Locks are not
      needed: files are replaced atomically, and a run directory has a lock of its own. */
   setenv("HDF5_USE_FILE_LOCKING", "FALSE", 0);
