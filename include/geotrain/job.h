@@ -156,7 +156,7 @@ typedef struct {
     bool untied;                           /* of the models "gpt"; the head has its own weights */
     gt_stem stem;                          /* of the model "resnet18" */
     double dropout;                        /* probability; 0: none */
-    int64_t *mlp; /* of the model "deepfm": widths of the hidden layers; NULL: its default */
+    int64_t *mlp; /* of "deepfm" and "mlp": widths of the hidden layers; NULL: its default */
     size_t nmlp;
   } model;
   struct {

@@ -33,26 +33,6 @@
   (OF(GT_MODEL_GPT) | OF(GT_MODEL_GPT_TINY) | OF(GT_MODEL_GPT_SMALL) | OF(GT_MODEL_GPT_124M))
 #define SGD   OF(GT_OPTIMIZER_SGD)
 #define ADAMS (OF(GT_OPTIMIZER_ADAM) | OF(GT_OPTIMIZER_ADAMW))
-/* The strategies with a key, and the codecs with one: base_families.h. */
-#define IF_PERIODIC(constant, name, table, facts) | ((facts)&GT_HAS_PERIOD ? OF(constant) : 0)
-#define IF_UPDATES(constant, name, table, facts)  | ((facts)&GT_HAS_UPDATES ? OF(constant) : 0)
-#define IF_MERGES(constant, name, table, facts)   | ((facts)&GT_HAS_MERGE ? OF(constant) : 0)
-#define IF_OUTER(constant, name, table, facts)    | ((facts)&GT_HAS_OUTER ? OF(constant) : 0)
-#define AVERAGING                                 (0 GT_STRATEGIES(IF_OUTER))
-#define IF_SENDS(constant, name, table, facts)    | ((facts)&GT_SENDS ? OF(constant) : 0)
-#define SENDING                                   (0 GT_STRATEGIES(IF_SENDS))
-#define CODECS(set)                               .choice = "sync.codec.name", .compared = "plan.codecs", .having = (set)
-#define IF_ROUNDS(constant, name, table, facts)   | ((facts)&GT_ROUNDS ? OF(constant) : 0)
-#define IF_DENSITY(constant, name, table, facts)  | ((facts)&GT_DENSITY ? OF(constant) : 0)
-#define IF_MOMENTUM(constant, name, table, facts) | ((facts)&GT_MOMENTUM ? OF(constant) : 0)
-#define ROUNDING                                  (0 GT_CODECS(IF_ROUNDS))
-#define SPARSE                                    (0 GT_CODECS(IF_DENSITY))
-#define MOMENTUM                                  (0 GT_CODECS(IF_MOMENTUM))
-#define DECAYING                                  ((OF(GT_CODEC_KINDS) - 2) & ~(MOMENTUM))
-#define OUTERS(set)                               .choice = "sync.outer.name", .having = (set)
-#define PERIODIC                                  (0 GT_STRATEGIES(IF_PERIODIC))
-#define UPDATES                                   (0 GT_STRATEGIES(IF_UPDATES))
-#define MERGES                                    (0 GT_STRATEGIES(IF_MERGES))
 
 const job_key gt_job_keys[] = {
     {"name", KEY_STRING, KEY_REQUIRED, AT(name),

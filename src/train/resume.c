@@ -359,8 +359,10 @@ static gt_status restore(gt_server *s, const gt_ckpt_info *info, gt_state *state
   GT_TRY(same_kinds(s, info->job_yaml, &recut));
   gt_graph_hash(s->run->model, model);
   if (strcmp(model, info->model_hash) != 0)
-    return GT_FAIL(GT_ERR_CKPT, "it holds model %s (%.12s), the job needs %s (%.12s)", info->model,
-                   info->model_hash, gt_model_names[s->run->job->model.name], model);
+    return GT_FAIL(GT_ERR_CKPT,
+                   "it holds model %s (%.12s), the job needs %s (%.12s); expected the `model` with "
+                   "which the run began",
+                   info->model, info->model_hash, gt_model_names[s->run->job->model.name], model);
   GT_TRY(gt_setup_check_data(s->run, state));
   if (s->stages) GT_TRY(gt_recut(s, info, state, !recut));
   GT_TRY(fields_of(s, (gt_state_direction){.from = state}));
