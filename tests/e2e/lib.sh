@@ -98,12 +98,14 @@ launch() {
   launcher=$!
 }
 
+by_mpich() { [[ $($MPIRUN --version 2>&1) == *HYDRA* ]]; } # true if the launcher is MPICH's
+
 # reap PID: waits for this launcher; its exit code is in $code.  If a signal kills a rank, the launcher
 # of MPICH ends with the number of the signal.
 reap() {
   { wait "$1"; } 2>/dev/null
   code=$?
-  [ "$code" -ne 9 ] || code=137
+  if [ "$code" -eq 9 ] && by_mpich; then code=137; fi
 }
 
 # wait_end NAME SECONDS: waits for the launcher, at most that long; its exit code is in $code.  Like all
@@ -189,7 +191,7 @@ ended() {
   shift 2
   text=$(cat out err; joined out)
   # after a signal MPICH's launcher ends with the ranks' code or with 0
-  [ "$code" -ne 0 ] || [ "$want" -ne 75 ] || [[ $($MPIRUN --version 2>&1) != *HYDRA* ]] || ! grep -q '^geotrain: stopped by a signal' err || code=75
+  if [ "$code" -eq 0 ] && [ "$want" -eq 75 ] && by_mpich && grep -q '^geotrain: stopped by a signal' err; then code=75; fi
   if [ "$code" -ne "$want" ]; then
     fail "$name: exit $want" "exit $code; $(grep -v '^ *$' err | tail -n 8 | cut -c 1-300)"
     return
