@@ -231,6 +231,7 @@ gt_status gt_safetensors_read(const gt_safetensors *file, const gt_safetensor *t
   if (tensor->type > GT_SAFETENSOR_BF16 || tensor->ndims > 4)
     return GT_FAIL(GT_ERR_CKPT, "%s: tensor %s has elements of another type than F32, F16 and BF16",
                    file->path, tensor->name);
+  errno = 0;
   bool ok = fseeko(file->file, (off_t)tensor->at, SEEK_SET) == 0;
   if (tensor->type == GT_SAFETENSOR_F32) ok = ok && fread(out, sizeof *out, n, file->file) == n;
   for (size_t at = 0; ok && tensor->type != GT_SAFETENSOR_F32 && at < n; at += BLOCK) {

@@ -281,9 +281,7 @@ const gt_command gt_commands[] = {
      "Exit 4: the file is not there (the message lists those that are), damaged, or of another\n"
      "version.\n"
      "\n"
-     "  --classes     also prints samples, precision, recall and F1 of each class, and their "
-     "mean,\n"
-     "                macro-F1, for data in which classes are rare\n"
+     "  --classes     also prints precision, recall and F1 of each class, and the macro-F1\n"
      "  --threads N   number of threads; default: one per core that this process may use (its\n"
      "                affinity), at most OMP_NUM_THREADS.  The figures are the same to the bit.\n"},
     {"predict", "name the classes of pictures or rows with a run's model or a checkpoint",

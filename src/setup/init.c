@@ -124,7 +124,7 @@ static gt_status check_names(const gt_run *run, const gt_safetensors *from) {
   return GT_OK;
 }
 
-/* An alias has the values of another tensor. */
+/* Reads all tensors of the graph but an alias, which has the values of another one. */
 static gt_status read_safetensors(const gt_run *run) {
   gt_safetensors from;
   const gt_arrays *a = gt_graph_arrays(run->graph);
