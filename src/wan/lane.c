@@ -32,6 +32,7 @@ static gt_lane_entry *entry_at(const gt_lane *l, uint64_t sequence) {
    no carrier again.  A frame that has been acknowledged, or is next, stays for its release. */
 static void drop(gt_lane *l, gt_stream *s) {
   gt_connection_close(&s->c);
+  if (s->greeted) l->lost = gt_now();
   s->said = s->greeted = s->sending = false;
   s->last = 0;
   s->out_at = s->out_end = s->have = 0;
@@ -48,6 +49,13 @@ void gt_lane_lose(gt_transport *t, size_t peer, gt_stream *s, const char *why) {
            t->tcp->sites[peer].name, why, unsaid);
   drop(l, s);
   dial_later(t->tcp, l, s);
+}
+
+bool gt_lane_absent(const gt_transport *t, size_t peer) {
+  const gt_lane *l = &t->lanes[peer];
+  for (size_t i = 0; l->streams && i < t->nstreams; i++)
+    if (l->streams[i].greeted) return false;
+  return l->start != 0 && !l->left && gt_now() > l->lost + gt_from_seconds(t->tcp->patience_s);
 }
 
 void gt_lane_check(gt_transport *t, size_t peer, gt_ns now) {

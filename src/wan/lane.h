@@ -41,6 +41,7 @@ typedef struct {
 typedef struct {
   gt_stream *streams; /* nstreams of the transport */
   gt_ns heard;        /* when bytes were last read */
+  gt_ns lost;         /* when a connection to the peer was last lost */
   bool left;          /* the peer is done: it needs nothing more */
   gt_quiet quiet;
   gt_rng rng;
@@ -87,6 +88,10 @@ void gt_lane_open(gt_transport *t, size_t peer, size_t window);
 void gt_lane_close(gt_transport *t, size_t peer);
 /* Forgets the connection, logs why, and dials again later; frames stay. */
 void gt_lane_lose(gt_transport *t, size_t peer, gt_stream *s, const char *why);
+
+/* True if the peer was there, has not said that it is done, and has had no connection for the
+   patience. */
+bool gt_lane_absent(const gt_transport *t, size_t peer);
 
 /* Drops the frames of both directions; the peer's next start begins with none. */
 void gt_lane_forget(gt_transport *t, size_t peer);

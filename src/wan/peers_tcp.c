@@ -167,6 +167,16 @@ static void repeat(group *g, const piece *p) {
   g->at = at;
 }
 
+/* Once all regions have met (exchange 1), one that was lost and cannot return is not waited for to
+   the limit. */
+static void check_present(const group *g, const gt_peers_wait *wait) {
+  if (g->tcp->restarts || g->number == 1) return;
+  for (size_t r = 0; r < g->peers.size; r++)
+    if (r != g->peers.rank && gt_lane_absent(g->transport, r))
+      gt_panic(GT_ERR_LOST, "waited %g s for region %s, which was lost: %s", g->tcp->patience_s,
+               g->tcp->sites[r].name, wait->what);
+}
+
 static void exchange(group *g, const piece *p, const gt_peers_wait *wait) {
   const gt_ns until = gt_now() + gt_from_seconds(wait->limit_s);
   gt_backoff backoff = {0};
@@ -183,6 +193,7 @@ static void exchange(group *g, const piece *p, const gt_peers_wait *wait) {
       repeat(g, p);
       return;
     }
+    check_present(g, wait);
     if (gt_now() > until)
       gt_panic(GT_ERR_LOST, "waited %.0f s for region %s: %s", wait->limit_s,
                g->tcp->sites[missing].name, wait->what);

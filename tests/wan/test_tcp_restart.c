@@ -383,6 +383,29 @@ static void a_region_returns_to_a_run_that_has_begun(void) {
   gt_tcp_close(tcp);
 }
 
+/* Region a, in a process of its own: its transport is left as it is. */
+static void wait_for_lost_b(void) {
+  gt_peers *peers = gt_tcp_peers(open_tcp(0, false));
+  talk(peers, 0);
+  const gt_ns from = gt_now();
+  must_panic("waited 0.4 s for region b, which was lost: message 1", talk(peers, 1));
+  _exit(panic_status == GT_ERR_LOST && gt_seconds(gt_now() - from) < LIMIT_S / 2 ? 0 : 1);
+}
+
+static void a_group_does_not_wait_for_a_region_that_was_lost(void) {
+  int ended;
+  const pid_t a = fork();
+  if (a == 0) wait_for_lost_b();
+  const pid_t b = fork();
+  if (b == 0) {
+    talk(gt_tcp_peers(open_tcp(1, false)), 0);
+    _exit(0); /* dies */
+  }
+  assert_int_equal(waitpid(b, &ended, 0), b);
+  assert_int_equal(waitpid(a, &ended, 0), a);
+  assert_int_equal(ended, 0);
+}
+
 static int set_up(void **state) {
   (void)state;
   port = find_port();
@@ -392,4 +415,5 @@ static int set_up(void **state) {
 TESTS_BETWEEN(set_up, NULL, lanes_begin_anew, a_start_is_taken_while_a_frame_waits,
               it_is_dialled_often_enough, the_run_ends_where_no_region_may_restart,
               a_second_start_is_refused, a_replaced_start_is_refused, groups_repeat_their_messages,
-              a_region_returns_to_a_run_that_has_begun)
+              a_region_returns_to_a_run_that_has_begun,
+              a_group_does_not_wait_for_a_region_that_was_lost)
