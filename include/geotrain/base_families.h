@@ -104,6 +104,11 @@ enum {
   X(GT_AUGMENT_NONE, "none")                                                                       \
   X(GT_AUGMENT_CROP_FLIP, "crop-flip")
 
+/* train.keep: src/train/ending.c. */
+#define GT_KEEPS(X)                                                                                \
+  X(GT_KEEP_LAST, "last")                                                                          \
+  X(GT_KEEP_BEST, "best")
+
 /* train.precision: src/tensor. */
 #define GT_PRECISIONS(X)                                                                           \
   X(GT_F32, "f32")                                                                                 \
@@ -221,6 +226,7 @@ typedef enum { GT_ADAPTS(GT_FAMILY_CONSTANT) } gt_adapt;
 typedef enum { GT_PARTITIONS(GT_FAMILY_CONSTANT) } gt_part_kind;
 typedef enum { GT_CLASS_SETS(GT_FAMILY_CONSTANT) } gt_class_set;
 typedef enum { GT_AUGMENTS(GT_FAMILY_CONSTANT) } gt_augment;
+typedef enum { GT_KEEPS(GT_FAMILY_CONSTANT) } gt_kept_model;
 typedef enum { GT_PRECISIONS(GT_FAMILY_CONSTANT) } gt_precision;
 typedef enum { GT_LOCALS(GT_FAMILY_CONSTANT) } gt_local;
 typedef enum {
@@ -264,11 +270,12 @@ extern const char *const gt_strategy_names[],
                                          *const gt_partition_names[],
                                              *const gt_class_set_names[],
                                                  *const gt_augment_names[],
-                                                     *const gt_precision_names[],
-                                                         *const gt_local_names[],
-                                                             *const gt_topology_names[],
-                                                                 *const gt_weights_names[],
-                                                                     *const gt_scale_names[];
+                                                     *const gt_kept_names[],
+                                                         *const gt_precision_names[],
+                                                             *const gt_local_names[],
+                                                                 *const gt_topology_names[],
+                                                                     *const gt_weights_names[],
+                                                                         *const gt_scale_names[];
 extern const char *const gt_exchanged_names[],
     *const gt_period_unit_names[], *const gt_merge_names[],
                                        *const gt_outer_names[],

@@ -245,6 +245,12 @@ size_t gt_rows_line(const gt_rows *rows);
 /* Regions that only aggregate, and regions without the first stage of a pipeline, have no data
    (gt_job_reads). */
 
+/* Ascending numbers of samples. */
+typedef struct {
+  uint32_t *samples;
+  size_t n;
+} gt_data_samples;
+
 /* Returns the first region with data. */
 size_t gt_data_first(const gt_job *job);
 /* Returns the data file of a region: its own, or that of the job. */
@@ -271,9 +277,13 @@ gt_status gt_data_files(const gt_job *job, const gt_dataset_info *infos, size_t 
 size_t gt_data_renamed(const gt_job *job, const gt_dataset_info *infos);
 /* Finds the samples of `region`, as gt_partition_part does.  If several regions read the same file,
    it is divided among these only, by data.partition.by and their shares (by file: at random).  The
-   only reader of a file gets all samples.  labels[n]: of the region's file. */
+   only reader of a file gets all samples.  labels[n]: of the region's file.  held: the samples that
+   data.validation holds back, which are not in *part.  The caller frees the samples of both.
+   GT_ERR_DATA also: too few for both. */
 gt_status gt_data_part(const gt_job *job, const size_t *files, size_t region, const int32_t *labels,
-                       size_t n, uint32_t **samples, size_t *count);
+                       size_t n, gt_data_samples *part, gt_data_samples *held);
+/* Returns how many of a region's n samples data.validation holds back. */
+size_t gt_data_held(const gt_job *job, size_t n);
 
 /* ---- batches by number ----------------------------------------------------------------------- */
 

@@ -171,6 +171,7 @@ typedef struct {
     gt_augment augment;
     double *mean, *std; /* one per channel, both or neither; NULL: those of the files */
     size_t nmean, nstd;
+    double validation; /* share of a region's training samples; 0: none */
   } data;
   struct {
     gt_job_interval until, eval_every;
@@ -190,6 +191,8 @@ typedef struct {
     gt_kernels_id kernels;
     char *choices; /* measure | rule | a file of choices */
     char *init;    /* checkpoint file to load the parameters from, or NULL */
+    gt_kept_model keep;
+    int patience; /* 0: training does not end early */
   } train;
   gt_job_region *regions;
   size_t nregions;

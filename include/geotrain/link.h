@@ -234,8 +234,9 @@ gt_status gt_links_delays(const gt_links *links, const gt_job *job, gt_ns *delay
 #define GT_FRAME_HEADER_MAX   96
 #define GT_FRAME_PAYLOAD_MAX  ((size_t)1 << 20)
 #define GT_CONTROL_NUMBERS    ((size_t)512) /* maximum number of float64 in a control message */
-#define GT_PROTOCOL_VERSION   15
-#define GT_HELLO_BYTES        ((size_t)1456) /* payload of a HELLO, which opens every link */
+#define GT_PROTOCOL_VERSION   16
+#define GT_HELLO_BYTES        ((size_t)1456)       /* payload of a HELLO, which opens every link */
+#define GT_SCORE_BYTES        (6 * sizeof(double)) /* payload of a SCORE */
 
 typedef enum {
   /* strategy traffic: ordered, acknowledged, saved until acknowledged */
@@ -270,6 +271,9 @@ typedef enum {
   GT_MSG_ADAPT,
   /* Membership (ps/members.c).  range: what the message says; value: an epoch; payload: int64 */
   GT_MSG_MEMBERS,
+  /* Validation (ps/validate.c).  value: a checkpoint round; range 0: the sender's sums of its model
+     then; range 1: how the sender has judged the round; payload: 6 float64 */
+  GT_MSG_SCORE,
   /* bulk: framed like data, and in one queue with data; not numbered, not acknowledged, never
      resent */
   GT_MSG_REPORT = 32, /* a region's result, JSON; value: 1: its test loss is not finite */
@@ -304,7 +308,7 @@ static inline bool gt_msg_is_traffic(uint32_t kind) {
 }
 
 static inline bool gt_msg_is_control(uint32_t kind) {
-  return kind >= GT_MSG_HELLO && kind <= GT_MSG_MEMBERS;
+  return kind >= GT_MSG_HELLO && kind <= GT_MSG_SCORE;
 }
 
 /* Header flag: `route` follows the header on the wire.  Set for a piece of a range, a sum, a

@@ -166,6 +166,7 @@ void gt_reach_close(gt_reach *reach);
 typedef enum {
   GT_ORDER_TRAIN = 1,
   GT_ORDER_EVAL,
+  GT_ORDER_VALIDATE, /* as EVAL, on the samples held back */
   GT_ORDER_KEEPALIVE,
   GT_ORDER_END,
   GT_ORDER_PASS /* run one pass of a pipeline, `pass` */

@@ -13,11 +13,12 @@ typedef struct gt_ps gt_ps;
 
 /* ---- orders and pushes ----------------------------------------------------------------------- */
 
-typedef enum { GT_PS_TRAIN = 1, GT_PS_EVAL, GT_PS_KEEPALIVE } gt_ps_order_kind;
+typedef enum { GT_PS_TRAIN = 1, GT_PS_EVAL, GT_PS_KEEPALIVE, GT_PS_VALIDATE } gt_ps_order_kind;
 typedef struct {
   gt_ps_order_kind kind;
-  int64_t first; /* TRAIN: batch number; EVAL: first sample */
-  int64_t count; /* EVAL: samples */
+  int64_t
+      first; /* TRAIN: batch number; EVAL, VALIDATE: first sample of the test or held-back ones */
+  int64_t count; /* EVAL, VALIDATE: samples */
   /* the part of the worker's wait before this order in which the strategy held it */
   gt_ns wan_wait;
   /* to send with the order; data NULL and n 0: the worker has them from an earlier order */
@@ -73,7 +74,8 @@ typedef enum {
   GT_NOTE_EXCLUDED,
   GT_NOTE_COMPLETE,
   GT_NOTE_LOST,
-  GT_NOTE_EPOCH
+  GT_NOTE_EPOCH,
+  GT_NOTE_JUDGED
 } gt_ps_note;
 
 typedef struct {
@@ -110,7 +112,8 @@ typedef struct {
      EXCLUDED: as gt_sync_host.excluded.
      COMPLETE: steps; gt_ps_residual.  After an epoch, DONE and COMPLETE can come again.
      LOST: the region; 0.
-     EPOCH: its number; its members. */
+     EPOCH: its number; its members.
+     JUDGED: the round; the best one so far, or 0. */
   void (*note)(void *ctx, gt_ps_note note, double a, double b);
   /* Records a decision of the strategy (gt_sync_host.decided).  NULL: decisions are not
      recorded. */
@@ -251,6 +254,12 @@ typedef struct {
   gt_ps_interval until, eval_every, checkpoint_every;
   /* test_samples 0: no evaluation.  eval_chunk: samples per order; 0: gt_ps_eval_chunk */
   size_t test_samples, eval_chunk;
+  /* Every checkpoint round is judged by the loss of its models on samples that the regions hold back,
+     `validation` of them here; not with stages, nor if members change (ps/validate.c).  patience:
+     training ends after so many rounds that are not better than an earlier one; 0: it continues. */
+  bool validates;
+  size_t validation;
+  int patience;
   /* Evaluations compute this ranking from one score per sample and the labels.  NULL: no ranking,
      and the labels are not read. */
   const gt_ranking *ranking;
@@ -291,7 +300,7 @@ void gt_ps_gradient(gt_ps *ps, size_t worker, const gt_ps_push *push, float *gra
 /* Call when a worker has computed a pass, with the time of the computation and of the wait before
    it. */
 void gt_ps_pass_done(gt_ps *ps, size_t worker, gt_ns compute, gt_ns wait);
-/* Takes a worker's answer to an EVAL order. */
+/* Takes a worker's answer to an EVAL or VALIDATE order. */
 void gt_ps_evaluated(gt_ps *ps, size_t worker, const gt_ps_push *push, gt_ns now);
 /* Call when a message has arrived, except REPORT, MODEL, HELLO and BYE.  An activation or its
    gradient requires `passes`.  GT_ERR_FAULT: the job does not allow the message (kind, codec,

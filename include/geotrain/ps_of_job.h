@@ -38,8 +38,8 @@ typedef struct {
   size_t parameters;      /* of the model, or of the region's part of it */
   const gt_view *tensors; /* of the parameters, for the codec; NULL: no codec */
   size_t ntensors;
-  size_t test_samples;
-  const gt_ps_members *members; /* tie is not read; NULL: members do not change */
+  size_t test_samples, validation; /* the region's test samples, and those held back */
+  const gt_ps_members *members;    /* tie is not read; NULL: members do not change */
   /* of the region's replica; NULL: no pipeline, and the members below are not read */
   const gt_pipe_job *pipe;
   const gt_ps_stage *stages;

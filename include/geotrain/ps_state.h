@@ -36,7 +36,13 @@ typedef struct {
      until all regions are done; applying updates and means; copying payloads */
   gt_ns drain, idle, update, encode;
   bool held;
-  bool evaluating;  /* an evaluation is in progress or due */
+  bool evaluating; /* an evaluation is in progress or due */
+  bool validating; /* a round is not judged yet */
+  /* With validation: the newest round that was judged, the best one and the last one of the run, 0:
+     none or not known; loss of the best one; loss and accuracy of the one judged. */
+  int64_t judged, best_round, last_round;
+  double best_loss, judged_loss, judged_accuracy;
+  bool gave_up;     /* the patience is over */
   bool whole_sound; /* the files of whole_round are sound in all regions */
   double done;      /* completed share of the training */
   int64_t epoch;    /* number of the membership epoch; its number of members */

@@ -103,7 +103,7 @@ void gt_past_close(gt_past *past);
    unknown number. */
 const char *gt_record_kind_name(unsigned kind);
 
-#define GT_RESULT_KINDS 19
+#define GT_RESULT_KINDS 20
 typedef struct {
   char kind[16]; /* from gt_record_kind_name; a link has at most one entry per kind */
   int64_t messages, payload, wire; /* bytes */
@@ -250,6 +250,10 @@ typedef struct {
   int64_t parameters, resumes;
   /* changes of an adapting pipeline, in words; NULL: none */
   const char *adapted;
+  /* How the checkpoints were judged, and which model is the final one; NULL: without validation.  The
+     loss of the best one; 0: none. */
+  const char *validation;
+  double validation_loss;
   const gt_plan_result *plan;    /* NULL: the job had no plan */
   const gt_cost_result *cost;    /* NULL: no price is known */
   const gt_fault_result *faults; /* NULL: the job has none */

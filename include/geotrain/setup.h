@@ -84,7 +84,8 @@ typedef struct {
   gt_dataset_info data;
   uint32_t *part; /* the region's samples */
   size_t npart;
-  int64_t *merges; /* of a text, in a region without data */
+  gt_data_samples held; /* held back for validation */
+  int64_t *merges;      /* of a text, in a region without data */
   size_t nmerges;
   char *class_names; /* for model files, as gt_class_names.text; NULL: the classes have no names */
   char *columns;     /* for model files: gt_dataset_columns; NULL: not from a table */
@@ -173,6 +174,8 @@ gt_gateway *gt_setup_gateway(const gt_run *run, size_t payload_max,
    memory; the caller closes *out, after an error too.  GT_ERR_DATA: they cannot be read;
    GT_ERR_JOB: they cannot be augmented.  Local. */
 gt_status gt_setup_loader(const gt_run *run, size_t n, gt_loader **out);
+/* Does the same for all samples held back, unchanged. */
+gt_status gt_setup_loader_held(const gt_run *run, gt_loader **out);
 
 /* ---- a file of a round ----------------------------------------------------------------------- */
 

@@ -17,6 +17,7 @@ typedef struct {
   const gt_view *tensors;     /* of the parameters, for the codec; NULL: no codec */
   size_t ntensors;
   const int64_t *samples;   /* nregions: training samples of each region, 1 or more */
+  const int64_t *held;      /* nregions: held back for validation; NULL: none */
   const gt_ps_tests *tests; /* nregions; NULL: no region has a test set */
   const gt_pipe_job *pipe;  /* the pipeline, or its first replica; NULL: no pipeline */
   /* all replicas of the pipeline (gt_job_replicas entries); NULL: at most one */

@@ -14,7 +14,8 @@ typedef struct {
   size_t ntensors;
   gt_sample_shape sample;
   bool text;          /* as in gt_graph_spec */
-  int64_t *samples;   /* nregions; owned */
+  int64_t *samples;   /* nregions: to train with; owned */
+  int64_t *held;      /* nregions: held back for validation; owned */
   gt_ps_tests *tests; /* likewise */
   /* True: no data set is available.  Samples are then regions[].samples, the model has its usual
      sample shape, and no region evaluates. */

@@ -23,6 +23,7 @@ const char *const gt_adapt_names[] = {GT_ADAPTS(NAME) NULL};
 const char *const gt_partition_names[] = {GT_PARTITIONS(NAME) NULL};
 const char *const gt_class_set_names[] = {GT_CLASS_SETS(NAME) NULL};
 const char *const gt_augment_names[] = {GT_AUGMENTS(NAME) NULL};
+const char *const gt_kept_names[] = {GT_KEEPS(NAME) NULL};
 const char *const gt_precision_names[] = {GT_PRECISIONS(NAME) NULL};
 const char *const gt_local_names[] = {GT_LOCALS(NAME) NULL};
 const char *const gt_topology_names[] = {GT_TOPOLOGIES(NAME) GT_TOPOLOGY_TO_CHOOSE(NAME) NULL};

@@ -108,12 +108,14 @@ static void sweep(const char *run_dir, const char *region) {
   gt_free(rounds);
 }
 
-/* Removes the region's files of rounds below `oldest_kept`. */
-static void remove_rounds(const char *run_dir, const char *region, int64_t oldest_kept) {
+/* Removes the region's files of rounds below `oldest_kept`, but not of the round `spared`. */
+static void remove_rounds(const char *run_dir, const char *region, int64_t oldest_kept,
+                          int64_t spared) {
   size_t n;
   int64_t *rounds = folders(run_dir, &n);
   for (size_t i = 0; i < n && rounds[i] < oldest_kept; i++) {
     char path[PATH_MAX];
+    if (rounds[i] == spared) continue;
     unlink(gt_ckpt_path(path, sizeof path, run_dir, rounds[i], region));
     remove_temporaries(run_dir, rounds[i], region);
     remove_folder_if_empty(run_dir, rounds[i]);
@@ -276,8 +278,8 @@ gt_ckpt_progress gt_ckpt_poll(gt_ckpt_writer *writer, gt_status *result) {
   return GT_CKPT_DONE;
 }
 
-void gt_ckpt_prune(gt_ckpt_writer *writer, int64_t oldest_kept) {
-  remove_rounds(writer->run_dir, writer->name, oldest_kept);
+void gt_ckpt_prune(gt_ckpt_writer *writer, int64_t oldest_kept, int64_t spared) {
+  remove_rounds(writer->run_dir, writer->name, oldest_kept, spared);
 }
 
 /* ---- final model ----------------------------------------------------------------------------- */

@@ -270,6 +270,7 @@ static gt_status simulate(const simulate_options *o, const gt_job *job, const gt
                       .ntensors = shape.ntensors,
                       .buffers = shape.buffers,
                       .samples = shape.samples,
+                      .held = shape.held,
                       .tests = shape.tests};
   gt_topology_choice choice = {0};
   gt_status status = gt_sim_shape_pipes(&spec.pipes, job, &shape);

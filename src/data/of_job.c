@@ -167,8 +167,33 @@ static gt_part_kind kind_of(const gt_job *job, size_t readers) {
   return readers == 1 ? GT_PART_FILE : by == GT_PART_FILE ? GT_PART_SHARES : by;
 }
 
+size_t gt_data_held(const gt_job *job, size_t n) {
+  return (size_t)(job->data.validation * (double)n + 0.5);
+}
+
+/* Moves samples of the region's part to *held: as many as gt_data_held says, each set of them as
+   likely (selection sampling: Knuth, The Art of Computer Programming 2, 3.4.2). */
+static gt_status hold_back(const gt_job *job, size_t region, gt_data_samples *part,
+                           gt_data_samples *held) {
+  const size_t all = part->n, want = gt_data_held(job, all);
+  if (want == 0 || want == all)
+    return GT_FAIL(
+        GT_ERR_DATA,
+        "data.validation is %g and region %s has %zu training samples, of which %zu would "
+        "be held back; expected at least one, and one to train with",
+        job->data.validation, job->regions[region].name, all, want);
+  gt_rng rng = gt_rng_make(job->seed, GT_RNG_HELD_BACK, region, 0);
+  held->samples = GT_NEW_ARRAY(uint32_t, want);
+  part->n = 0;
+  for (size_t i = 0; i < all; i++) {
+    gt_data_samples *to = gt_rng_below(&rng, all - i) < want - held->n ? held : part;
+    to->samples[to->n++] = part->samples[i];
+  }
+  return GT_OK;
+}
+
 gt_status gt_data_part(const gt_job *job, const size_t *files, size_t region, const int32_t *labels,
-                       size_t n, uint32_t **samples, size_t *count) {
+                       size_t n, gt_data_samples *part, gt_data_samples *held) {
   double *shares = GT_NEW_ARRAY(double, job->nregions);
   const char **names = GT_NEW_ARRAY(const char *, job->nregions);
   size_t readers = 0, place = 0;
@@ -184,7 +209,9 @@ gt_status gt_data_part(const gt_job *job, const size_t *files, size_t region, co
                           .names = names,
                           .alpha = job->data.partition.alpha,
                           .seed = job->seed};
-  gt_status status = gt_partition_part(&p, labels, n, place, samples, count);
+  *part = *held = (gt_data_samples){0};
+  gt_status status = gt_partition_part(&p, labels, n, place, &part->samples, &part->n);
+  if (status == GT_OK && job->data.validation > 0) status = hold_back(job, region, part, held);
   gt_free(names);
   gt_free(shares);
   return status;

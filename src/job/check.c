@@ -111,6 +111,31 @@ static gt_status check_train(const gt_job *job, const char *source) {
   return GT_OK;
 }
 
+/* Validation needs checkpoints that all regions take, of whole models. */
+static gt_status check_validation(const gt_job *job, const char *source) {
+  const gt_job_interval *every = &job->checkpoint.every;
+  const char *needs = job->train.keep == GT_KEEP_BEST ? "train.keep best" : NULL;
+  if (job->train.patience > 0 && !needs)
+    return GT_FAIL(GT_ERR_JOB, "%s: train.patience is %d with train.keep last; expected best",
+                   source, job->train.patience);
+  if (needs && job->data.validation <= 0)
+    return GT_FAIL(GT_ERR_JOB, "%s: data.validation is missing; %s needs it", source, needs);
+  if (job->data.validation <= 0) return GT_OK;
+  if (job->pipeline.nstages > 0 || job->pipeline.search)
+    return GT_FAIL(GT_ERR_JOB, "%s: data.validation is given with pipeline.stages; expected none",
+                   source);
+  if (job->sync.on_loss == GT_ON_LOSS_CONTINUE)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: data.validation is given with sync.on_loss continue; expected stop",
+                   source);
+  if (every->epochs <= 0 && every->steps == 0 && every->samples == 0 && every->minutes <= 0)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: data.validation is given and checkpoint.every is 0: there are no "
+                   "checkpoints to judge; expected more than 0",
+                   source);
+  return GT_OK;
+}
+
 gt_status gt_job_check_name(const char *name, const char *source, const char *where) {
   static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
   size_t length = strlen(name);
@@ -556,6 +581,7 @@ gt_status gt_job_check(gt_job *job, const job_node *root, const char *source) {
   GT_TRY(check_central(job, source));
   GT_TRY(check_hub(job, source));
   GT_TRY(check_on_loss(job, source));
+  GT_TRY(check_validation(job, source));
   GT_TRY(gt_job_check_faults(job, source));
   GT_TRY(check_codec(job, source));
   GT_TRY(check_fragments(job, source));

@@ -194,8 +194,8 @@ static void changes(const char *now, const char *before, char *text, size_t size
 
 const char gt_job_on_resume[] =
     "a resume may change train.until, checkpoint, limits, ranks, hosts, transport, speeds, prices, "
-    "plan, log, slurm, model.stem and a pipeline's stages, schedule, micro_batches, memory and "
-    "adapt only";
+    "plan, log, slurm, model.stem, train.keep, train.patience and a pipeline's stages, schedule, "
+    "micro_batches, memory and adapt only";
 
 bool gt_job_began(const gt_job *run, const gt_job *named) {
   return strcmp(named->sha256, run->began_sha256) == 0 || strcmp(named->sha256, run->sha256) == 0;

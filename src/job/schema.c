@@ -99,6 +99,10 @@ const job_key gt_job_keys[] = {
      .values = gt_augment_names,
      .meaning = "training images; none: unchanged; crop-flip: a random window of the image with a "
                 "border of 4 pixels, mirrored with probability 1/2"},
+    {"data.validation", KEY_REAL, KEY_OPTIONAL | KEY_ABOVE_MIN, AT(data.validation), .max = 0.5,
+     .meaning =
+         "share of each region's training samples, drawn by the seed, that is held back: every "
+         "checkpoint is judged by the loss on those of all regions; default: none"},
     {"data.mean", KEY_REALS, KEY_OPTIONAL | KEY_FILLED, AT(data.mean), COUNT(data.nmean),
      .min = -1e6, .max = 1e6,
      .meaning = "mean of uint8 images, one number per channel in units of 255; default: that of "
@@ -166,6 +170,14 @@ const job_key gt_job_keys[] = {
      .meaning =
          "checkpoint, final.h5 of a run, or safetensors file, from whose parameters training "
          "starts; default: random, by seed"},
+    {"train.keep", KEY_CHOICE, KEY_ON_RESUME, AT(train.keep), .fallback = "last",
+     .values = gt_kept_names,
+     .meaning =
+         "the final model: that of the last step, or of the best checkpoint by data.validation"},
+    {"train.patience", KEY_INT, KEY_OPTIONAL | KEY_ON_RESUME, AT(train.patience), .min = 1,
+     .max = 1e6,
+     .meaning = "keep best: training ends after so many checkpoints that are not better than an "
+                "earlier one; default: it continues"},
     {"train.eval_every.epochs", KEY_REAL, KEY_ONE_OF, AT(train.eval_every.epochs), .fallback = "1",
      .max = COUNT_MAX, .meaning = "epochs between evaluations on the test set; 0: only at the end"},
     {"train.eval_every.steps", KEY_I64, KEY_ONE_OF, AT(train.eval_every.steps), .fallback = "0",

@@ -122,6 +122,7 @@ static gt_status predict(gt_sim_forecast *out, const gt_planner *p, const gt_pla
                       .ntensors = p->shape.ntensors,
                       .buffers = p->shape.buffers,
                       .samples = p->shape.samples,
+                      .held = p->shape.held,
                       .tests = p->shape.tests};
   if (c->chosen) spec.routes = &c->topology.of[c->topology.best].routes;
   if (status == GT_OK) status = gt_sim_predict(out, &spec, p->max_events);

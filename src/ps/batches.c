@@ -27,7 +27,7 @@ static int64_t in_progress(const gt_ps *ps, int64_t *samples) {
 
 bool gt_ps_may_issue(const gt_ps *ps) {
   const gt_ps_interval *until = &ps->spec.until;
-  if (ps->phase != GT_PS_TRAINING || ps->spec.nworkers == 0) return false;
+  if (ps->phase != GT_PS_TRAINING || ps->spec.nworkers == 0 || gt_ps_gave_up(ps)) return false;
   if (until->epochs > 0) return ps->nreissue > 0 || ps->totals.next_batch < gt_ps_total_batches(ps);
   if (until->steps > 0 && !ps->spec.local_async) return ps->totals.steps < until->steps;
   int64_t samples, batches = in_progress(ps, &samples);

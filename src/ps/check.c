@@ -6,6 +6,7 @@ static bool takes(const gt_ps *ps, unsigned kind) {
   if (gt_msg_is_data(kind)) return gt_exchange_takes(ps->exchange, kind);
   if (kind == GT_MSG_STRATEGY) return ps->plane->check != NULL;
   if (kind == GT_MSG_ADAPT) return ps->adapt != NULL;
+  if (kind == GT_MSG_SCORE) return ps->spec.validates;
   return kind >= GT_MSG_ACK && kind <= GT_MSG_JOINED;
 }
 
@@ -105,10 +106,14 @@ gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head,
       gt_msg_is_data(head->kind) || head->kind == GT_MSG_DONE || head->kind == GT_MSG_JOINED;
   const uint64_t bytes = gt_msg_is_data(head->kind)      ? gt_exchange_bytes(ps->exchange, head)
                          : gt_ps_agree_has_numbers(head) ? head->message_bytes
+                         : head->kind == GT_MSG_SCORE    ? GT_SCORE_BYTES
                                                          : 0;
   const bool any_range =
       gt_ps_agree_has_numbers(head) || head->kind == GT_MSG_PING || head->kind == GT_MSG_ADAPT;
-  const size_t ranges = ranged ? gt_ps_dones(ps) : any_range ? SIZE_MAX : 1;
+  const size_t ranges = ranged                       ? gt_ps_dones(ps)
+                        : any_range                  ? SIZE_MAX
+                        : head->kind == GT_MSG_SCORE ? 2
+                                                     : 1;
   const bool decodes =
       gt_msg_is_data(head->kind) ? gt_exchange_decodes(ps->exchange, head) : head->codec == 0;
   if (!decodes || head->range >= ranges)
@@ -134,6 +139,9 @@ gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head,
     return check_code(head->detail);
   case GT_MSG_WRITTEN:
     return check_round(value, 0, newest);
+  case GT_MSG_SCORE:
+    GT_TRY(check_round(value, 0, newest));
+    return gt_ps_validation_check(head, body);
   case GT_MSG_DONE:
     GT_TRY(check_numbers(ps, from, head, "is done"));
     return check_step(ps, from, value);

@@ -75,7 +75,9 @@ static bool drained(const gt_ps *ps) {
 }
 
 static bool training_over(const gt_ps *ps) {
-  if (gt_ps_outstanding(ps) || gt_ps_may_issue(ps) || ps->held || ps->eval.active) return false;
+  if (gt_ps_outstanding(ps) || gt_ps_may_issue(ps) || ps->held || ps->eval.active ||
+      ps->validation.due)
+    return false;
   for (size_t w = 0; w < ps->spec.nworkers; w++)
     if (ps->workers[w].state == W_ABSENT) return false;
   return true;

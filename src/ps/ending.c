@@ -7,7 +7,17 @@
 #define COOKIE_REPORT (GT_ENDING_COOKIE + 1)
 
 /* Zero is the first. */
-enum { BEGIN, EVALUATING_OWN, SENDING, AWAITING_BYE, GATHERING, LAST_ROUND, EVALUATING_MEAN, OVER };
+enum {
+  BEGIN,
+  JUDGING,
+  EVALUATING_OWN,
+  SENDING,
+  AWAITING_BYE,
+  GATHERING,
+  LAST_ROUND,
+  EVALUATING_MEAN,
+  OVER
+};
 
 void gt_ending_open(gt_ending *e, const gt_ending_hooks *hooks, void *ctx, gt_ps *ps, bool lead,
                     size_t others) {
@@ -63,10 +73,21 @@ static void report(gt_ending *e) {
 static void begin(gt_ending *e, gt_ns now) {
   gt_ps_view v;
   gt_ps_get_view(e->ps, now, &v);
-  if (e->lead && v.round != v.whole_round) return;
+  if (e->lead && (v.round != v.whole_round || v.validating)) return;
   if (e->lead) gt_ps_last_round(e->ps, now);
   e->last_round = v.round + 1;
-  evaluate(e, false, EVALUATING_OWN);
+  if (gt_ps_made_of(e->ps)->validates)
+    e->stage = JUDGING;
+  else
+    evaluate(e, false, EVALUATING_OWN);
+}
+
+/* The last round may be the best one. */
+static void judging(gt_ending *e, gt_ns now) {
+  gt_ps_view v;
+  gt_ps_get_view(e->ps, now, &v);
+  if (v.last_round > 0 && v.judged >= v.last_round && v.whole_round >= v.last_round)
+    evaluate(e, false, EVALUATING_OWN);
 }
 
 static void last_round(gt_ending *e, gt_ns now) {
@@ -84,6 +105,9 @@ static void step(gt_ending *e, gt_ns now) {
   switch (e->stage) {
   case BEGIN:
     begin(e, now);
+    break;
+  case JUDGING:
+    judging(e, now);
     break;
   case EVALUATING_OWN:
     if (is_evaluated(e)) report(e);

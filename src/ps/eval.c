@@ -15,16 +15,24 @@ size_t gt_ps_eval_chunk(size_t test_samples) {
   return chunk < most ? chunk : most;
 }
 
+/* Sets the samples to those of an evaluation of this kind; returns its chunks. */
+static size_t set(gt_ps *ps, gt_ps_order_kind kind) {
+  ps_eval *e = &ps->eval;
+  const bool tests = kind == GT_PS_EVAL;
+  e->kind = kind;
+  e->all = tests ? ps->spec.test_samples : ps->spec.validation;
+  e->each = tests ? ps->spec.eval_chunk : gt_ps_eval_chunk(e->all);
+  e->chunks = (e->all + e->each - 1) / e->each;
+  if (ps->plane->whole && e->all > 0) e->chunks = ps->spec.nworkers;
+  return e->chunks;
+}
+
 void gt_ps_eval_open(gt_ps *ps) {
   gt_ps_spec *spec = &ps->spec;
-  if (spec->test_samples == 0) return;
   if (spec->eval_chunk == 0) spec->eval_chunk = gt_ps_eval_chunk(spec->test_samples);
-  if (ps->plane->whole)
-    ps->eval.chunks = spec->nworkers;
-  else
-    ps->eval.chunks = (spec->test_samples + spec->eval_chunk - 1) / spec->eval_chunk;
-  ps->eval.found = GT_NEW_ARRAY(ps_chunk, ps->eval.chunks);
-  if (!spec->ranking) return;
+  const size_t tests = set(ps, GT_PS_EVAL), held = set(ps, GT_PS_VALIDATE);
+  ps->eval.found = GT_NEW_ARRAY(ps_chunk, tests > held ? tests : held);
+  if (!spec->ranking || spec->test_samples == 0) return;
   ps->eval.scores = GT_NEW_ARRAY(float, spec->test_samples);
   ps->eval.scratch = GT_NEW_ARRAY(uint32_t, spec->test_samples);
 }
@@ -42,9 +50,9 @@ static void give(gt_ps *ps, size_t worker) {
   ps_eval *e = &ps->eval;
   ps_worker *w = &ps->workers[worker];
   w->chunk = e->given++;
-  const size_t all = ps->spec.test_samples, most = ps->plane->whole ? all : ps->spec.eval_chunk;
+  const size_t all = e->all, most = ps->plane->whole ? all : e->each;
   const size_t first = ps->plane->whole ? 0 : w->chunk * most, left = all - first;
-  gt_ps_order o = {.kind = GT_PS_EVAL,
+  gt_ps_order o = {.kind = e->kind,
                    .first = (int64_t)first,
                    .count = (int64_t)(left < most ? left : most),
                    .params = w->has_snapshot ? gt_vec_of(NULL, 0) : e->params,
@@ -69,8 +77,9 @@ void gt_ps_eval_give(gt_ps *ps) {
     if (ps->workers[w].state == W_WAITING) give(ps, w);
 }
 
-static void begin(gt_ps *ps, gt_vec params, gt_vec buffers) {
+static void begin(gt_ps *ps, gt_ps_order_kind kind, gt_vec params, gt_vec buffers) {
   ps_eval *e = &ps->eval;
+  (void)set(ps, kind);
   e->active = true;
   e->given = e->back = 0;
   e->steps = ps->totals.steps;
@@ -99,18 +108,27 @@ int64_t gt_ps_evals_due(const gt_ps *ps) {
 }
 
 bool gt_ps_eval_begin(gt_ps *ps) {
+  if (gt_ps_validation_begins(ps)) {
+    begin(ps, GT_PS_VALIDATE, ps->validation.params, ps->validation.buffers);
+    return true;
+  }
   if (!ps->eval.due || ps->eval.active) return false;
   ps->eval.number = gt_ps_evals_due(ps);
   ps->eval.done = NULL;
   ps->eval.due = false;
-  begin(ps, ps->spec.params, ps->spec.buffers);
+  begin(ps, GT_PS_EVAL, ps->spec.params, ps->spec.buffers);
   return true;
+}
+
+void gt_ps_eval_validate(gt_ps *ps) {
+  const bool between = ps->spec.local_async || !gt_ps_outstanding(ps);
+  if (ps->validation.due && between) (void)gt_ps_eval_begin(ps);
 }
 
 void gt_ps_eval_check(gt_ps *ps) {
   int64_t due = ps->spec.test_samples > 0 ? gt_ps_evals_due(ps) : 0;
   if (ps->phase != GT_PS_TRAINING || due <= ps->totals.evals ||
-      (ps->eval.active && due == ps->eval.number))
+      (ps->eval.active && ps->eval.kind == GT_PS_EVAL && due == ps->eval.number))
     return;
   ps->eval.due = true;
 }
@@ -131,7 +149,7 @@ void gt_ps_evaluate(gt_ps *ps, gt_vec params, gt_vec buffers,
   gt_ps_at(ps, now);
   ps->eval.done = done;
   ps->eval.ctx = ctx;
-  begin(ps, params, buffers);
+  begin(ps, GT_PS_EVAL, params, buffers);
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -143,20 +161,25 @@ static void keep(gt_ps *ps, size_t worker, const gt_ps_push *push) {
   if (ps->plane->judges && !ps->plane->judges(ps, worker)) return;
   e->found[chunk] =
       (ps_chunk){.loss_sum = push->loss_sum, .correct = push->correct, .samples = push->samples};
-  if (!e->scores) return;
+  if (!e->scores || e->kind == GT_PS_VALIDATE) return;
   if (!push->scores) gt_bug("an evaluation came back without its numbers");
   memcpy(e->scores + chunk * ps->spec.eval_chunk, push->scores,
          (size_t)push->samples * sizeof *e->scores);
 }
 
-static gt_ps_score sum_up(const gt_ps *ps) {
-  const ps_eval *e = &ps->eval;
+static ps_chunk sums_of(const ps_eval *e) {
   ps_chunk all = {0};
   for (size_t c = 0; c < e->chunks; c++) {
     all.loss_sum += e->found[c].loss_sum;
     all.correct += e->found[c].correct;
     all.samples += e->found[c].samples;
   }
+  return all;
+}
+
+static gt_ps_score score_of(const gt_ps *ps) {
+  const ps_eval *e = &ps->eval;
+  const ps_chunk all = sums_of(e);
   const size_t each = ps->spec.predictions;
   if (all.samples == 0) return (gt_ps_score){NAN, NAN, NAN, NAN, NAN, 0};
   const double loss = all.loss_sum / (double)all.samples;
@@ -174,8 +197,13 @@ static gt_ps_score sum_up(const gt_ps *ps) {
 
 static void finish(gt_ps *ps) {
   ps_eval *e = &ps->eval;
-  const gt_ps_score score = sum_up(ps);
   e->active = false;
+  if (e->kind == GT_PS_VALIDATE) {
+    const ps_chunk own = sums_of(e);
+    gt_ps_validated(ps, &own);
+    return;
+  }
+  const gt_ps_score score = score_of(ps);
   if (e->done) {
     e->done(e->ctx, &score);
     return;

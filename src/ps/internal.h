@@ -1,6 +1,6 @@
 /* Private to ps: its state, and the functions that its files share.  The PS is one event loop over
    one state.  Each file calls only files before it in this list: batches, buffers, view, advance,
-   agree, adapt, passes, eval, rounds, drain, epoch, recover, members, local, state, ps.  ps.c has
+   agree, adapt, passes, validate, eval, rounds, drain, epoch, recover, members, local, state, ps.  ps.c has
    the events, and ends each by doing all work that has become possible, so no other file calls the
    loop.  Lower layers call the PS through tables (gt_exchange_events, gt_sync_host). */
 #pragma once
@@ -116,7 +116,9 @@ typedef struct {
 
 typedef struct {
   bool active, due;
-  size_t chunks, given, back; /* of the test set; sent to workers; answered */
+  gt_ps_order_kind kind;      /* of the one in progress: EVAL or VALIDATE */
+  size_t all, each;           /* samples of its set, of a chunk of it */
+  size_t chunks, given, back; /* of its set; sent to workers; answered */
   gt_vec params, buffers;     /* the evaluated model */
   ps_chunk *found;            /* results of chunks */
   float *scores;              /* numbers of all test samples, with a ranking; else NULL */
@@ -127,6 +129,20 @@ typedef struct {
   void (*done)(void *ctx, const gt_ps_score *score);
   void *ctx;
 } ps_eval;
+
+/* The judgement of rounds by their loss (validate.c); int64 as in a checkpoint. */
+typedef struct {
+  int64_t round;                    /* the newest round to judge; 0: none */
+  bool due;                         /* its evaluation has not begun */
+  int64_t judged;                   /* the newest round that has been judged */
+  int64_t best, since;              /* the best one so far, 0: none; rounds judged since */
+  int64_t saved; /* the round of the checkpoint, if it is to be judged; else 0 */
+  int64_t last;                     /* the last round of the run; 0: not known */
+  double best_loss, loss, accuracy; /* of the best one; of the newest one */
+  gt_vec params, buffers;           /* the model to evaluate; owned */
+  ps_chunk *sums;                   /* nregions: of the region's newest evaluation, */
+  int64_t *told;                    /* which was of this round */
+} ps_validation;
 
 /* Counted from the start of training, over all resumes; all are int64, so that a checkpoint has
    their exact values. */
@@ -189,6 +205,7 @@ struct gt_ps {
   gt_ns timer_at[GT_SYNC_TIMERS];
   gt_ns phase_since, heartbeat_at, keepalive_at, encode_from, coding_from;
   ps_eval eval;
+  ps_validation validation;
   /* rounds */
   int64_t round, whole_round, own_written;
   int64_t unsound; /* the newest round that this region would not resume from */
@@ -347,8 +364,30 @@ int64_t gt_ps_evals_due(const gt_ps *ps); /* number of evaluations due by now */
 /* With stages, after a resume: the regions' checkpoints can be from before and after the evaluation
    of the same step, so all repeat it. */
 void gt_ps_eval_again(gt_ps *ps);
+/* Begins the evaluation of a checkpoint's model, if one is due; local plane sync: between steps. */
+void gt_ps_eval_validate(gt_ps *ps);
 /* Takes the answer for a chunk. */
 void gt_ps_eval_take(gt_ps *ps, size_t worker, const gt_ps_push *push);
+
+/* validate.c; without validation they do nothing. */
+void gt_ps_validation_open(gt_ps *ps);
+void gt_ps_validation_close(gt_ps *ps);
+/* True if every round so far that is to be judged has been. */
+bool gt_ps_is_judged(const gt_ps *ps);
+/* True if spec.patience is over: the region makes no more steps. */
+bool gt_ps_gave_up(const gt_ps *ps);
+/* Call when the region has taken its checkpoint of the round. */
+void gt_ps_validation_take(gt_ps *ps, int64_t round);
+/* True if an evaluation is due and can begin: it is then no longer due. */
+bool gt_ps_validation_begins(gt_ps *ps);
+/* Takes the sums of the evaluation. */
+void gt_ps_validated(gt_ps *ps, const ps_chunk *own);
+/* Handles a SCORE; GT_ERR_FAULT: it cannot be correct. */
+gt_status gt_ps_validation_check(const gt_frame_header *head, const void *body);
+void gt_ps_validation_message(gt_ps *ps, size_t from, const gt_frame_header *head,
+                              const void *body);
+gt_status gt_ps_validation_state(gt_ps *ps, gt_state_direction direction);
+void gt_ps_validation_start(gt_ps *ps); /* after a resume */
 
 /* rounds.c */
 void gt_ps_round_check(gt_ps *ps); /* an interval is over or a stop is wanted */

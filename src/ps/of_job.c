@@ -307,6 +307,9 @@ gt_ps_spec gt_ps_spec_of(const gt_ps_basis *of) {
                      .eval_every = interval(&job->train.eval_every),
                      .checkpoint_every = interval(&job->checkpoint.every),
                      .test_samples = of->test_samples,
+                     .validates = job->data.validation > 0,
+                     .validation = of->validation,
+                     .patience = job->train.patience,
                      .nonfinite_limit = job->limits.nonfinite,
                      .wan_bytes_limit = job->limits.wan_bytes,
                      .heartbeat = GT_SECOND};

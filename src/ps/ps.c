@@ -233,6 +233,7 @@ gt_ps *gt_ps_create(const gt_ps_spec *spec) {
   ps->round = ps->whole_round = ps->own_written = spec->round;
   open_outbox(ps);
   gt_ps_eval_open(ps);
+  gt_ps_validation_open(ps);
   ps->per_worker =
       gt_topology_per_worker(spec->topology) && spec->strategy->on_part && !spec->local_async;
   open_exchange(ps);
@@ -258,6 +259,7 @@ void gt_ps_close(gt_ps *ps) {
     gt_free(ps->peers[p].joined_counts);
   }
   gt_ps_eval_close(ps);
+  gt_ps_validation_close(ps);
   if (ps->plane->close) ps->plane->close(ps);
   gt_ps_buffers_close(ps);
   close_groups(ps);
@@ -292,6 +294,7 @@ static bool catch_up(gt_ps *ps) {
 static void pump(gt_ps *ps) {
   do
     if (!gt_ps_frozen(ps)) {
+      gt_ps_eval_validate(ps);
       gt_ps_eval_give(ps);
       ps->plane->pump(ps);
     }
@@ -320,6 +323,7 @@ void gt_ps_start(gt_ps *ps, gt_ns now) {
     gt_ps_agree_again(ps);
     gt_ps_tell_joined(ps);
   }
+  gt_ps_validation_start(ps);
   gt_ps_tick(ps, now);
 }
 
@@ -483,6 +487,9 @@ gt_status gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, con
     if ((int64_t)head->value > p->written) p->written = (int64_t)head->value;
     if (head->detail != 0) p->unsound = (int64_t)head->value;
     gt_ps_round_whole(ps);
+    break;
+  case GT_MSG_SCORE:
+    gt_ps_validation_message(ps, from, head, payload);
     break;
   case GT_MSG_JOINED:
     p->joined = ++p->joins >= gt_ps_dones(ps);

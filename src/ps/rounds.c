@@ -68,6 +68,7 @@ void gt_ps_round_take(gt_ps *ps, int64_t round, gt_status stop_code) {
   if (gt_ps_is_unfit(ps)) gt_ps_round_unsound(ps);
   ps->spec.host.checkpoint(ps->spec.host.ctx, round);
   if (!gt_ps_ends_alone(ps)) tell_round(ps);
+  gt_ps_validation_take(ps, round);
 }
 
 static bool over_wan_limit(const gt_ps *ps) {
@@ -95,7 +96,8 @@ void gt_ps_round_check(gt_ps *ps) {
     ps->want_stop = GT_ERR_LIMIT;
   if (gt_ps_wants_stop(ps))
     gt_ps_round_take(ps, ps->round + 1, ps->want_stop);
-  else if (ps->want_round || (ps->phase == GT_PS_TRAINING && interval_over(ps)))
+  else if (gt_ps_is_judged(ps) &&
+           (ps->want_round || (ps->phase == GT_PS_TRAINING && interval_over(ps))))
     gt_ps_round_take(ps, ps->round + 1, GT_OK);
 }
 
@@ -178,7 +180,8 @@ void gt_ps_stop(gt_ps *ps, gt_status code, gt_ns now) {
 
 void gt_ps_last_round(gt_ps *ps, gt_ns now) {
   gt_ps_at(ps, now);
-  if (gt_ps_frozen(ps) || ps->round != ps->whole_round) return;
+  if (gt_ps_frozen(ps) || ps->round != ps->whole_round || !gt_ps_is_judged(ps)) return;
+  ps->validation.last = ps->round + 1;
   if (ps->stages.given)
     ps->want_round = true;
   else

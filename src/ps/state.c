@@ -32,6 +32,7 @@ void gt_ps_save(gt_ps *ps, gt_state *state) {
   gt_state_add(state, "ps/", "totals", GT_TYPE_I64, &ps->totals, PS_TOTALS);
   gt_state_add(state, "ps/", "unreturned", GT_TYPE_I64, ps->unreturned, n);
   (void)gt_ps_coded_state(ps, (gt_state_direction){.to = state});
+  (void)gt_ps_validation_state(ps, (gt_state_direction){.to = state});
   gt_outbox_save(ps->outbox, state);
   gt_optim_save(ps->spec.optim, "", state);
   gt_ps_agree_state(ps, (gt_state_direction){.to = state});
@@ -83,6 +84,7 @@ gt_status gt_ps_load(gt_ps *ps, gt_ns now, const gt_state *state) {
   GT_TRY(gt_ps_epoch_load(ps, state));
   GT_TRY(load_numbers(ps, state));
   GT_TRY(gt_ps_coded_state(ps, (gt_state_direction){.from = state}));
+  GT_TRY(gt_ps_validation_state(ps, (gt_state_direction){.from = state}));
   const gt_ps_host *host = &ps->spec.host;
   GT_TRY(
       gt_outbox_load(ps->outbox, state, host->left ? host->left(host->ctx) : 0, whole_bytes, ps));

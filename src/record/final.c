@@ -393,6 +393,7 @@ static void print_totals(FILE *to, const gt_summary *s) {
             regions_tell(s) ? "see the regions" : "nothing was evaluated");
   fprintf(to, "WAN traffic    %.2f MB in %" PRId64 " messages, %.3f MB other\n",
           (double)all.bytes_sent * 1e-6, all.messages, (double)all.bytes_other * 1e-6);
+  if (s->validation) gt_print_wrapped(to, LABEL, "validation     %s", s->validation);
   if (s->adapted) gt_print_wrapped(to, LABEL, "pipeline       %s", s->adapted);
 }
 

@@ -17,6 +17,7 @@
   X(GT_MSG_STRATEGY, "strategy")                                                                   \
   X(GT_MSG_ADAPT, "adapt")                                                                         \
   X(GT_MSG_MEMBERS, "members")                                                                     \
+  X(GT_MSG_SCORE, "score")                                                                         \
   X(GT_MSG_REPORT, "report")                                                                       \
   X(GT_MSG_MODEL, "model")                                                                         \
   X(GT_MSG_ACTIVATION, "activation")                                                               \

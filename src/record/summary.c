@@ -402,6 +402,8 @@ static const field summary_fields[] = {
     FIELD(gt_summary, test_perplexity, NUMBER_IF),
     FIELD(gt_summary, params_sha256, TEXT),
     FIELD(gt_summary, adapted, STRING_IF),
+    FIELD(gt_summary, validation, STRING_IF),
+    FIELD(gt_summary, validation_loss, NUMBER_IF),
 };
 
 static const field build_fields[] = {

@@ -149,7 +149,11 @@ static void keep_if_any(gt_report *p) {
 static void course(gt_report *p, const axis *x, const char *event, const char *key,
                    const char *what, const char *y_label, double scale) {
   char id[32], title[96], name[160];
-  snprintf(id, sizeof id, "%s-%s", event[0] == 'p' ? "training" : key, x->id);
+  snprintf(id, sizeof id, "%s-%s",
+           event[0] == 'p'   ? "training"
+           : event[0] == 'v' ? "validation"
+                             : key,
+           x->id);
   snprintf(title, sizeof title, "%s over %s", what, x->name);
   report_figure *f = add_figure(p, id, title);
   for (size_t i = 0; i < p->n; i++)
@@ -168,6 +172,7 @@ static void courses(gt_report *p) {
   for (size_t i = 0; i < p->n && !metric; i++) metric = gt_report_metric(&p->runs[i]);
   for (size_t a = 0; a < sizeof axes / sizeof *axes; a++) {
     course(p, &axes[a], "progress", "loss", "Training loss", "training loss", 1);
+    course(p, &axes[a], "validation", "loss", "Validation loss", "validation loss", 1);
     course(p, &axes[a], "eval", "loss", "Test loss", "test loss", 1);
     if (!metric) continue;
     char what[48], y[48];

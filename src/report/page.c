@@ -394,7 +394,7 @@ static void cost_table(FILE *to, const report_run *run) {
 /* ---- events ---------------------------------------------------------------------------------- */
 
 static bool is_told(const json_t *line) {
-  static const char *const left_out[] = {"progress", "phases", "eval", "memory"};
+  static const char *const left_out[] = {"progress", "phases", "eval", "memory", "validation"};
   for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
     if (gt_report_is(line, left_out[i])) return false;
   return true;

@@ -222,12 +222,15 @@ static void say_unnamed(const gt_job *job, const gt_dataset_info *infos) {
 
 static gt_status divide(gt_run *run, const gt_dataset_info *infos) {
   const size_t region = run->roles.region_id;
+  gt_data_samples part = {0};
   size_t *files = GT_NEW_ARRAY(size_t, run->job->nregions);
   gt_status status = reads(run) ? same_as_ps(run, &infos[region]) : GT_OK;
   if (status == GT_OK) status = gt_data_files(run->job, infos, files);
   if (status == GT_OK && reads(run))
     status = gt_data_part(run->job, files, region, gt_dataset_labels(run->dataset, GT_SPLIT_TRAIN),
-                          run->data.ntrain, &run->part, &run->npart);
+                          run->data.ntrain, &part, &run->held);
+  run->part = part.samples;
+  run->npart = part.n;
   if (status == GT_OK) say_shared(run->job, files);
   if (status == GT_OK) say_unnamed(run->job, infos);
   if (status == GT_OK && run->roles.is_ps && reads(run) && files[region] == region)
@@ -376,6 +379,10 @@ gt_status gt_setup_open_data(gt_run *run) {
 gt_status gt_setup_loader(const gt_run *run, size_t n, gt_loader **out) {
   GT_TRY(gt_loader_create(out, run->dataset, GT_SPLIT_TRAIN, run->part, n));
   return gt_loader_augment(*out, run->job->data.augment);
+}
+
+gt_status gt_setup_loader_held(const gt_run *run, gt_loader **out) {
+  return gt_loader_create(out, run->dataset, GT_SPLIT_TRAIN, run->held.samples, run->held.n);
 }
 
 void gt_setup_save_data(const gt_run *run, gt_state *state) {

@@ -510,6 +510,7 @@ void gt_setup_close(gt_run *run) {
   gt_setup_close_pipeline(run->pipe);
   gt_dataset_close(run->dataset);
   gt_free(run->part);
+  gt_free(run->held.samples);
   gt_free(run->merges);
   gt_free(run->class_names);
   gt_free(run->columns);

@@ -60,7 +60,7 @@ typedef struct {
 } sim_list;
 
 /* The kinds of messages, numbered without gaps. */
-#define SIM_KINDS 19
+#define SIM_KINDS 20
 
 /* One direction between two regions. */
 typedef struct {

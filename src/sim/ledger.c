@@ -7,7 +7,7 @@ static const uint8_t kinds[SIM_KINDS] = {
     GT_MSG_UPDATE,       GT_MSG_STATE,   GT_MSG_ACK,     GT_MSG_PING,  GT_MSG_PONG,
     GT_MSG_ROUND,        GT_MSG_WRITTEN, GT_MSG_DONE,    GT_MSG_ADAPT, GT_MSG_BYE,
     GT_MSG_STRATEGY,     GT_MSG_REPORT,  GT_MSG_MODEL,   GT_MSG_HELLO, GT_MSG_ACTIVATION,
-    GT_MSG_ACT_GRADIENT, GT_MSG_JOINED,  GT_MSG_MEMBERS, GT_MSG_GROUP};
+    GT_MSG_ACT_GRADIENT, GT_MSG_JOINED,  GT_MSG_MEMBERS, GT_MSG_GROUP, GT_MSG_SCORE};
 
 static size_t index_of(unsigned kind) {
   size_t i = 0;
@@ -39,7 +39,7 @@ void gt_sim_count(sim_wire *wire, unsigned kind, size_t bytes, size_t header_byt
 }
 
 static size_t payload_bytes(unsigned kind) {
-  return kind == GT_MSG_HELLO ? GT_HELLO_BYTES : 0;
+  return kind == GT_MSG_HELLO ? GT_HELLO_BYTES : kind == GT_MSG_SCORE ? GT_SCORE_BYTES : 0;
 }
 
 static gt_kind_result kind_result(const sim_region *r, size_t peer, size_t kind_index) {

@@ -61,14 +61,15 @@ static gt_status unite(const gt_job *job, gt_dataset **opened, gt_dataset_info *
 static gt_status divide(gt_sim_shape *out, const gt_job *job, gt_dataset **opened,
                         const size_t *files) {
   for (size_t r = 0; r < job->nregions; r++) {
-    uint32_t *part = NULL;
-    size_t n = 0;
+    gt_data_samples part, held;
     if (!gt_job_reads(job, r)) continue;
     gt_dataset *dataset = opened[gt_data_namesake(job, r)];
     GT_TRY(gt_data_part(job, files, r, gt_dataset_labels(dataset, GT_SPLIT_TRAIN),
-                        gt_dataset_describe(dataset)->ntrain, &part, &n));
-    out->samples[r] = (int64_t)n;
-    gt_free(part);
+                        gt_dataset_describe(dataset)->ntrain, &part, &held));
+    out->samples[r] = (int64_t)part.n;
+    out->held[r] = (int64_t)held.n;
+    gt_free(held.samples);
+    gt_free(part.samples);
   }
   return GT_OK;
 }
@@ -133,6 +134,8 @@ static gt_status from_job(gt_sim_shape *out, const gt_job *job) {
   out->assumed = true;
   for (size_t r = 0; r < job->nregions; r++) {
     out->samples[r] = job->regions[r].samples;
+    if (out->samples[r] > 0) out->held[r] = (int64_t)gt_data_held(job, (size_t)out->samples[r]);
+    out->samples[r] -= out->held[r];
     if (out->samples[r] <= 0 && gt_job_reads(job, r))
       return GT_FAIL(GT_ERR_JOB,
                      "regions.%zu (%s) has no data set that can be read here and no samples; "
@@ -144,6 +147,7 @@ static gt_status from_job(gt_sim_shape *out, const gt_job *job) {
 
 gt_status gt_sim_shape_of(gt_sim_shape *out, const gt_job *job) {
   *out = (gt_sim_shape){.samples = GT_NEW_ARRAY(int64_t, job->nregions),
+                        .held = GT_NEW_ARRAY(int64_t, job->nregions),
                         .tests = GT_NEW_ARRAY(gt_ps_tests, job->nregions)};
   gt_status status = is_told(job) ? from_job(out, job) : from_data(out, job);
   if (status == GT_OK) status = model_floats(out, job);
@@ -284,6 +288,7 @@ gt_status gt_sim_shape_check(const gt_job *job, const bool *elsewhere, FILE *to,
 
 void gt_sim_shape_close(gt_sim_shape *shape) {
   gt_free(shape->samples);
+  gt_free(shape->held);
   gt_free(shape->tests);
   gt_free(shape->tensors);
   *shape = (gt_sim_shape){0};

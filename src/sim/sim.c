@@ -187,7 +187,12 @@ static size_t open_stages(sim_region *r) {
   return n;
 }
 
-/* round: the newest one that the region knows of. */
+static size_t held_of(const gt_sim *sim, size_t region) {
+  const bool has = sim->spec.held && gt_job_trains(sim->spec.job, region);
+  return has ? (size_t)sim->spec.held[region] : 0;
+}
+
+/* round: the newest one that the region knows of.  Losses are not known: no region gives up. */
 static gt_ps *make_ps(sim_region *r, int64_t round, bool returns) {
   const gt_sim *sim = r->sim;
   const bool change = sim->faults && sim->faults->continues;
@@ -205,6 +210,7 @@ static gt_ps *make_ps(sim_region *r, int64_t round, bool returns) {
                                                  .tensors = sim->spec.tensors,
                                                  .ntensors = sim->spec.ntensors,
                                                  .test_samples = gt_sim_tests(sim, r->id),
+                                                 .validation = held_of(sim, r->id),
                                                  .members = change ? &members : NULL,
                                                  .pipe = r->pipe,
                                                  .stages = r->stages,
@@ -216,6 +222,7 @@ static gt_ps *make_ps(sim_region *r, int64_t round, bool returns) {
   spec.snapshot = spec.params;
   spec.snapshot_buffers = spec.buffers;
   spec.keepalive = GT_NEVER / 2;
+  spec.patience = 0;
   spec.round = round;
   spec.host = (gt_ps_host){.ctx = r,
                            .gateway = {r, host_send, host_drop},
@@ -302,7 +309,7 @@ static void pushed(sim_region *r, size_t worker) {
     gt_ps_pass_done(r->ps, worker, push.compute, push.wait);
     return;
   }
-  if (order->kind == GT_PS_EVAL) {
+  if (order->kind != GT_PS_TRAIN) {
     gt_ps_evaluated(r->ps, worker, &push, now);
     return;
   }

@@ -483,13 +483,15 @@ static size_t evaluate(void *ctx, bool mean) {
   gt_server *s = e->server;
   const gt_arrays *a = gt_graph_arrays(s->run->graph);
   if (mean) return evaluate_mean(e);
+  if (s->run->job->train.keep == GT_KEEP_BEST) gt_server_take_best(s);
   if (e->parts)
     gt_stage_model_own(e->parts);
   else if (e->ending.lead && e->identical)
     gt_model_mean_own(&e->models, a->params, a->buffers);
   else if (e->ending.lead)
     gt_model_mean_begin(&e->models, a->params, a->buffers);
-  if (gt_train_tests(s->run) == 0) return 0;
+  e->own_known = gt_train_tests(s->run) == 0;
+  if (e->own_known) return e->alone; /* until the file is durable */
   gt_ps_evaluate(s->ps, a->params, a->buffers, own_evaluated, e, gt_server_now(s));
   return 1;
 }
@@ -520,10 +522,10 @@ gt_server_ending *gt_server_ending_open(gt_server *s, gt_server_ending *former) 
   gt_ending_group_open(&e->group, s);
   e->alone = n > 1 && !pipe && gt_sync_of(s->run->job->sync.strategy)->sends == 0;
   e->identical = !pipe && s->run->job->limits.wan_bytes == 0 &&
+                 s->run->job->train.keep == GT_KEEP_LAST &&
                  gt_sync_identical(gt_sync_of(s->run->job->sync.strategy), a->buffers.n);
   gt_ending_open(&e->ending, &hooks, e, s->ps, is_lead(e), e->group.nmembers - 1);
   e->own = e->mean_score = unknown;
-  e->own_known = gt_train_tests(s->run) == 0;
   e->bad_loss = GT_NEW_ARRAY(bool, n);
   e->scores = GT_NEW_ARRAY(gt_ps_score, n);
   e->awaited = GT_NEW_ARRAY(bool, n);
@@ -589,6 +591,8 @@ bool gt_server_ending_step(gt_server_ending *e, gt_ns now, gt_status *code) {
   if (is_busy(e, now)) return false;
   e->begun = true;
   if (e->alone && e->own_known && !own_file_durable(e)) return false;
+  if (e->alone && e->own_known && gt_train_tests(e->server->run) == 0)
+    gt_ending_evaluated(&e->ending);
   if (!gt_ending_step(&e->ending, now) || (e->concluded && !publish_all(e))) return false;
   if (e->site && e->code == GT_OK && !write_at_site(e)) return false;
   *code = e->code;

@@ -138,6 +138,8 @@ gt_status gt_server_resume(gt_server *s, int64_t round);
 /* Removes files of rounds newer than the one resumed from: they were incomplete or unsound, or an
    older round was requested.  Their numbers are not reused. */
 void gt_server_remove_newer(const gt_server *s, int64_t round);
+/* train.keep best: this region's model becomes that of the best checkpoint. */
+void gt_server_take_best(gt_server *s);
 /* Callbacks of the PS: write the checkpoint of a round; a round is whole in all regions. */
 void gt_server_checkpoint(void *server, int64_t round);
 void gt_server_whole(void *server, int64_t round);

@@ -82,6 +82,23 @@ static const char *figure_of(const gt_ps_score *score, double *figure) {
   return text ? "perplexity" : ranked ? "recall20" : isnan(score->auc) ? NULL : "auc";
 }
 
+/* Logs and records how a checkpoint was judged. */
+static gt_status judged(gt_server *s, double t, const gt_ps_view *v) {
+  const bool best = v->best_round == v->judged;
+  char text[96];
+  if (v->gave_up && v->phase == GT_PS_TRAINING)
+    snprintf(text, sizeof text, "round %lld was better: training ends", (long long)v->best_round);
+  else
+    snprintf(text, sizeof text, best ? "the best so far" : "round %lld was better",
+             (long long)v->best_round);
+  gt_log_job(GT_LOG_INFO, "checkpoint round %lld: validation loss %.4f, accuracy %.4f; %s",
+             (long long)v->judged, v->judged_loss, v->judged_accuracy, text);
+  return gt_record_line(s->record, t, "validation", "round", 'i', v->judged, "samples", 'i',
+                        v->samples, "loss", 'f', v->judged_loss, "accuracy", 'f',
+                        v->judged_accuracy, "best", 'i', v->best_round, "ends", 'i',
+                        (int64_t)v->gave_up, NULL);
+}
+
 void gt_server_note(void *server, gt_ps_note note, double a, double b) {
   gt_server *s = server;
   gt_ps_view v;
@@ -125,6 +142,9 @@ void gt_server_note(void *server, gt_ps_note note, double a, double b) {
     break;
   case GT_NOTE_EPOCH:
     status = members(s, t, ia, v.steps);
+    break;
+  case GT_NOTE_JUDGED:
+    status = judged(s, t, &v);
     break;
   case GT_NOTE_COMPLETE:
     status = gt_record_line(s->record, t, "complete", "step", 'i', v.steps,

@@ -180,7 +180,7 @@ void gt_server_whole(void *server, int64_t round) {
   size_t n = gt_ckpt_rounds(s->run->run_dir, s->run->region, rounds, GT_MAX_ROUNDS),
          keep = (size_t)s->run->job->checkpoint.keep;
   while (n > 0 && rounds[n - 1] > round) n--;
-  if (n > keep) gt_ckpt_prune(s->writer, rounds[n - keep]);
+  if (n > keep) gt_ckpt_prune(s->writer, rounds[n - keep], v.best_round);
 }
 
 /* ---- the learning rate, if the number of steps differs from that of the original schedule ---- */
@@ -393,4 +393,26 @@ gt_status gt_server_resume(gt_server *s, int64_t round) {
                      gt_error_text());
   gt_setup_close_kept(kept);
   return status;
+}
+
+void gt_server_take_best(gt_server *s) {
+  const gt_run *run = s->run;
+  const gt_arrays *a = gt_graph_arrays(run->graph);
+  gt_ps_view v;
+  gt_ps_get_view(s->ps, gt_server_now(s), &v);
+  if (v.best_round == 0)
+    gt_log_job(GT_LOG_WARN, "no checkpoint has a finite validation loss: the last model is kept");
+  if (v.best_round == 0 || v.best_round == v.last_round) return;
+  const gt_state_field fields[] = {{"model/params", GT_TYPE_F32, a->params.data, a->params.n},
+                                   {"model/buffers", GT_TYPE_F32, a->buffers.data, a->buffers.n}};
+  gt_status status = GT_OK;
+  if (gt_setup_read_round(s->run, v.best_round) == GT_ROUND_DAMAGED)
+    status = GT_FAIL(GT_ERR_CKPT, "%s", run->kept.why);
+  if (status == GT_OK)
+    status = GT_STATE_FIELDS(((gt_state_direction){.from = &run->kept.state}), "", fields);
+  if (status != GT_OK)
+    gt_panic(status,
+             "checkpoint round %lld is the best one, and cannot be read: %s; --resume with --set "
+             "train.keep=last keeps the last model",
+             (long long)v.best_round, gt_error_text());
 }

@@ -38,7 +38,8 @@ static void host_order(void *ctx, size_t worker, const gt_ps_order *o) {
   gt_server *s = ctx;
   static const uint32_t kinds[] = {[GT_PS_TRAIN] = GT_ORDER_TRAIN,
                                    [GT_PS_EVAL] = GT_ORDER_EVAL,
-                                   [GT_PS_KEEPALIVE] = GT_ORDER_KEEPALIVE};
+                                   [GT_PS_KEEPALIVE] = GT_ORDER_KEEPALIVE,
+                                   [GT_PS_VALIDATE] = GT_ORDER_VALIDATE};
   gt_order_msg order = {.kind = kinds[o->kind],
                         .with_params = o->params.data != NULL,
                         .batch = o->first,
@@ -160,6 +161,7 @@ static void open_ps(gt_server *s, const int64_t *samples, int64_t newest_round,
                        .tensors = a->views,
                        .ntensors = a->nviews,
                        .test_samples = gt_train_tests(run),
+                       .validation = run->held.n,
                        .members = members};
   if (run->pipe) {
     basis.pipe = run->pipe->job;

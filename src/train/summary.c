@@ -204,6 +204,19 @@ static gt_status publish(const gt_server *s, const gt_gathered *g, const gt_summ
   return status;
 }
 
+/* Writes what the validation has found; NULL: there is none. */
+static const char *describe_validation(const gt_server *s, gt_ps_view *v, char text[160]) {
+  const gt_job *job = s->run->job;
+  gt_ps_get_view(s->ps, gt_server_now(s), v);
+  if (job->data.validation <= 0 || v->best_round == 0) return NULL;
+  snprintf(text, 160, "loss %.4f at checkpoint %lld of %lld, %s%s", v->best_loss,
+           (long long)v->best_round, (long long)v->judged,
+           job->train.keep == GT_KEEP_BEST ? "whose model is the final one"
+                                           : "but the last model is the final one",
+           v->gave_up ? "; training ended early" : "");
+  return text;
+}
+
 gt_status gt_server_summarise(gt_server *s, const gt_gathered *g, char **text) {
   const gt_run *run = s->run;
   const gt_build_texts *build = &run->builds[run->job->nregions];
@@ -237,6 +250,10 @@ gt_status gt_server_summarise(gt_server *s, const gt_gathered *g, char **text) {
                     .resumes = s->resumes};
   char *adapted = gt_adapted_text(g->regions, run->job->nregions);
   sum.adapted = adapted;
+  gt_ps_view v;
+  char validation[160];
+  sum.validation = describe_validation(s, &v, validation);
+  if (sum.validation) sum.validation_loss = v.best_loss;
   s->clock->summarise(s, &sum);
   for (size_t r = 0; r < sum.nregions; r++) sum.samples += g->regions[r].samples;
   sum.samples_per_s = (double)sum.samples / elapsed;

@@ -18,7 +18,7 @@ typedef struct {
   gt_run *run;
   const gt_clock_ops *clock;
   gt_plane_worker *plane;
-  gt_loader *train, *test;
+  gt_loader *train, *test, *held;
   float *x;
   int32_t *y;
   ahead next;
@@ -104,11 +104,12 @@ static void train_batch(worker *w, const gt_order_msg *order) {
                     (order->workers > 0 ? (int64_t)order->workers : w->run->roles.region_size - 1));
 }
 
-/* Evaluates a chunk of the test set.  The batches are the same for any worker, so that the figures
+/* Evaluates a chunk of the test set or of the samples held back.  The batches are the same for any worker, so that the figures
    are equal too. */
 static void evaluate(worker *w, const gt_order_msg *order) {
   gt_ns from = gt_now();
-  const gt_ranking *ranking = gt_train_ranking(w->run);
+  const bool tests = order->kind == GT_ORDER_EVAL;
+  const gt_ranking *ranking = tests ? gt_train_ranking(w->run) : NULL;
   float *scores = ranking ? gt_plane_worker_scores(w->plane) : NULL;
   gt_push_msg push = {
       .kind = GT_PUSH_EVAL, .batch = order->batch, .signal = (uint32_t)gt_stop_requested()};
@@ -116,7 +117,7 @@ static void evaluate(worker *w, const gt_order_msg *order) {
     size_t left = (size_t)(order->count - done),
            n = left < w->run->batch_max ? left : w->run->batch_max;
     gt_metrics m;
-    gt_loader_range(w->test, (size_t)(order->batch + done), n, w->x, w->y);
+    gt_loader_range(tests ? w->test : w->held, (size_t)(order->batch + done), n, w->x, w->y);
     gt_graph_step(w->run->graph, w->x, w->y, n, false, &m);
     if (scores) ranking->take(w->run->graph, w->y, n, scores + done);
     push.samples += (int64_t)m.samples;
@@ -182,6 +183,7 @@ static gt_status open_worker(worker *w) {
   gt_status status = gt_setup_loader(run, run->npart, &w->train);
   if (status == GT_OK && run->data.ntest > 0)
     status = gt_loader_create(&w->test, run->dataset, GT_SPLIT_TEST, NULL, 0);
+  if (status == GT_OK && run->held.n > 0) status = gt_setup_loader_held(run, &w->held);
   w->x = GT_NEW_ARRAY(float, run->batch_max * run->data.h * run->data.w * run->data.c);
   w->y = GT_NEW_ARRAY(int32_t, run->batch_max);
   w->next =
@@ -191,19 +193,23 @@ static gt_status open_worker(worker *w) {
   return gt_agree(run->roles.world, status, run->start_limit_s);
 }
 
+/* Prepares kernels for the evaluation of n samples. */
+static void prepare_evaluation(const gt_run *run, size_t n) {
+  const size_t most = run->batch_max, chunk = gt_ps_eval_chunk(n), rest = n % chunk;
+  if (n >= chunk) gt_graph_prepare(run->graph, chunk < most ? chunk : most);
+  if (n >= chunk) gt_graph_prepare(run->graph, chunk % most);
+  gt_graph_prepare(run->graph, rest < most ? rest : most);
+  gt_graph_prepare(run->graph, rest % most);
+}
+
 /* Prepares kernels for every batch size that will occur: full batches, the last of an epoch, and
    those of evaluations. */
 static void prepare(const worker *w) {
   const gt_run *run = w->run;
-  const size_t most = run->batch_max, chunk = gt_ps_eval_chunk(run->data.ntest),
-               rest = run->data.ntest % chunk;
   gt_graph_prepare(run->graph, run->order.n < run->order.batch ? run->order.n : run->order.batch);
   gt_graph_prepare(run->graph, run->order.n % run->order.batch);
-  if (!w->test) return;
-  if (run->data.ntest >= chunk) gt_graph_prepare(run->graph, chunk < most ? chunk : most);
-  if (run->data.ntest >= chunk) gt_graph_prepare(run->graph, chunk % most);
-  gt_graph_prepare(run->graph, rest < most ? rest : most);
-  gt_graph_prepare(run->graph, rest % most);
+  if (w->test) prepare_evaluation(run, run->data.ntest);
+  if (w->held) prepare_evaluation(run, run->held.n);
 }
 
 gt_status gt_worker_run(gt_run *run, const gt_clock_ops *clock) {
@@ -223,6 +229,7 @@ gt_status gt_worker_run(gt_run *run, const gt_clock_ops *clock) {
   gt_plane_worker_close(w.plane, run->end_limit_s);
   gt_loader_close(w.train);
   gt_loader_close(w.test);
+  gt_loader_close(w.held);
   gt_free(w.next.x);
   gt_free(w.next.y);
   gt_free(w.x);

@@ -14,7 +14,7 @@ static int write_and_prune(const char *run_dir) {
   if (gt_ckpt_writer_create(&writer, run_dir, "shanghai") != GT_OK ||
       write_round(writer, 2) != GT_OK)
     return 9;
-  gt_ckpt_prune(writer, 2);
+  gt_ckpt_prune(writer, 2, 0);
   gt_ckpt_writer_close(writer);
   return 0;
 }
@@ -145,7 +145,7 @@ static int full_disk(const char *at) {
   if (!holds_round(gt_ckpt_path(path, sizeof path, at, 2, "shanghai"), 2)) return 7;
   snprintf(path, sizeof path, "%s/ckpt/3", at);
   if (access(path, F_OK) == 0) return 8;
-  gt_ckpt_prune(writer, 2); /* free space again: the writer still works */
+  gt_ckpt_prune(writer, 2, 0); /* free space again: the writer still works */
   if (write_round(writer, 4) != GT_OK ||
       !holds_round(gt_ckpt_path(path, sizeof path, at, 4, "shanghai"), 4))
     return 9;

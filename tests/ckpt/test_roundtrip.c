@@ -148,7 +148,10 @@ static void test_rounds_and_prune(void) {
   assert_int_equal(gt_ckpt_rounds(run, "shanghai", rounds, 2), 2); /* the newest */
   assert_memory_equal(rounds, ascending + 2, 2 * sizeof *rounds);
 
-  gt_ckpt_prune(writer, 10);
+  gt_ckpt_prune(writer, 10, 2);
+  assert_int_equal(gt_ckpt_rounds(run, "shanghai", rounds, 4), 3);
+  assert_memory_equal(rounds, ascending + 1, 3 * sizeof *rounds);
+  gt_ckpt_prune(writer, 10, -1);
   assert_int_equal(gt_ckpt_rounds(run, "shanghai", rounds, 4), 2);
   assert_memory_equal(rounds, ascending + 2, 2 * sizeof *rounds);
   assert_int_equal(gt_ckpt_rounds(run, "chongqing", rounds, 4), 1);

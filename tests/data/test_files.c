@@ -36,18 +36,22 @@ static void set_up(void) {
 }
 
 /* Computes the number of samples of every region; each sample of a file is in exactly one of the
-   regions that read it. */
+   regions that read it, to train with or held back. */
 static void divide(const gt_job *job, size_t sizes[4]) {
   static uint8_t seen[4][N];
   size_t files[4];
   memset(seen, 0, sizeof seen);
   assert_int_equal(gt_data_files(job, infos, files), GT_OK);
   for (size_t r = 0; r < 4; r++) {
-    uint32_t *samples;
-    if (gt_data_part(job, files, r, labels, infos[r].ntrain, &samples, &sizes[r]) != GT_OK)
+    gt_data_samples part, held;
+    if (gt_data_part(job, files, r, labels, infos[r].ntrain, &part, &held) != GT_OK)
       fail_msg("%s", gt_error_text());
-    for (size_t i = 0; i < sizes[r]; i++) assert_int_equal(seen[files[r]][samples[i]]++, 0);
-    gt_free(samples);
+    sizes[r] = part.n;
+    for (size_t i = 0; i < part.n; i++) assert_int_equal(seen[files[r]][part.samples[i]]++, 0);
+    for (size_t i = 0; i < held.n; i++) assert_int_equal(seen[files[r]][held.samples[i]]++, 0);
+    assert_int_equal(held.n, gt_data_held(job, part.n + held.n));
+    gt_free(part.samples);
+    gt_free(held.samples);
   }
   for (size_t r = 0; r < 4; r++)
     for (size_t i = 0; i < infos[r].ntrain; i++) assert_int_equal(seen[files[r]][i], 1);
@@ -108,11 +112,38 @@ static void test_kinds(void) {
   }
 }
 
+/* Samples are held back before training, in each region; others for another seed. */
+static void test_validation(void) {
+  size_t sizes[4], files[4];
+  gt_data_samples part, held[2];
+  set_up();
+  holds(2, "own", OWN);
+  gt_job *job = load("shares", "own.h5", NULL);
+  job->data.validation = 0.1;
+  divide(job, sizes);
+  assert_int_equal(sizes[2], 270);
+  assert_int_equal(gt_data_files(job, infos, files), GT_OK);
+  for (size_t i = 0; i < 2; i++, job->seed++) {
+    assert_int_equal(gt_data_part(job, files, 2, labels, OWN, &part, &held[i]), GT_OK);
+    gt_free(part.samples);
+  }
+  assert_int_equal(held[0].n, held[1].n);
+  assert_memory_not_equal(held[0].samples, held[1].samples, held[0].n * sizeof *part.samples);
+  for (size_t i = 0; i < 2; i++) gt_free(held[i].samples);
+  job->data.validation = 0.001;
+  assert_failed(
+      gt_data_part(job, files, 2, labels, OWN, &part, &held[0]), GT_ERR_DATA,
+      "data.validation is 0.001 and region c has 300 training samples, of which 0 would be "
+      "held back; expected at least one, and one to train with");
+  gt_free(part.samples);
+  gt_job_close(job);
+}
+
 /* Only the region of a pipeline's first stage, here b, reads the file, and gets all of it. */
 static void test_pipeline(void) {
   gt_job *job = NULL;
-  size_t files[4], n = 0;
-  uint32_t *samples = NULL;
+  size_t files[4];
+  gt_data_samples part, held;
   set_up();
   infos[0] = (gt_dataset_info){0};
   if (gt_job_parse(
@@ -126,9 +157,9 @@ static void test_pipeline(void) {
   assert_int_equal(gt_data_first(job), 1);
   assert_int_equal(gt_data_files(job, infos, files), GT_OK);
   assert_true(files[0] == 0 && files[1] == 1);
-  assert_int_equal(gt_data_part(job, files, 1, labels, N, &samples, &n), GT_OK);
-  assert_int_equal(n, N);
-  gt_free(samples);
+  assert_int_equal(gt_data_part(job, files, 1, labels, N, &part, &held), GT_OK);
+  assert_int_equal(part.n, N);
+  gt_free(part.samples);
   gt_job_close(job);
 }
 
@@ -190,15 +221,15 @@ static void test_refused(void) {
           "region a of 4 x 5 x 1 uint8 of 3 classes (common.h5)");
   gt_job_close(job);
   job = load("label", "own.h5", NULL);
-  size_t files[4], n;
-  uint32_t *samples;
+  size_t files[4];
+  gt_data_samples part, held;
   set_up();
   for (size_t i = 0; i < N; i++) labels[i] = 0;
   assert_int_equal(gt_data_files(job, infos, files), GT_OK);
-  assert_failed(gt_data_part(job, files, 0, labels, N, &samples, &n), GT_ERR_DATA,
+  assert_failed(gt_data_part(job, files, 0, labels, N, &part, &held), GT_ERR_DATA,
                 "1 different labels for 4 regions");
   gt_job_close(job);
 }
 
-TESTS(test_all_one_file, test_some_own, test_pairs, test_by_file, test_kinds, test_pipeline,
-      test_class_names, test_refused)
+TESTS(test_all_one_file, test_some_own, test_pairs, test_by_file, test_kinds, test_validation,
+      test_pipeline, test_class_names, test_refused)

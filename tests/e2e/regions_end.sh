@@ -1,7 +1,7 @@
 # processors: 2
-# The end of regions that are MPI jobs of their own: whatever the strategy and the test sets, each
-# site has the final model, the summary and the table; also of a pipeline, and when a site is killed
-# before it has written them.
+# The end of regions that are MPI jobs of their own: whatever the strategy and the test sets, each site
+# has the final model, the summary and the table; also of the best checkpoint and of a pipeline, and
+# when a site is killed before it has written them.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libregions.sh"
 pipeline_steps='8 4 3'
@@ -32,6 +32,8 @@ results asgd
 own=(--set data.partition.by=file --set data.partition.shares=null --set regions.0.data.path=data.h5 --set regions.1.data.path=other.h5)
 both sets --set sync.strategy=sma "${own[@]}"
 results sets
+both best --set sync.strategy=sma --set data.validation=0.2 --set train.keep=best
+results best
 both asgd-sets --set sync.strategy=asgd "${own[@]}"
 results asgd-sets
 check "the mean was scored on both sets" [ "$(grep -c mean_model asgd-sets-west/summary.json)" = 2 ]

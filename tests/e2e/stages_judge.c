@@ -313,19 +313,19 @@ static void step(const gt_job *job, judge *copies, size_t n, int64_t number) {
 static void open_samples(judge *j, const gt_dataset_info *infos) {
   const size_t batch = (size_t)j->job->train.batch;
   const gt_dataset_info *d = gt_dataset_describe(j->dataset);
-  size_t *files = GT_NEW_ARRAY(size_t, j->job->nregions), n;
-  uint32_t *own;
+  size_t *files = GT_NEW_ARRAY(size_t, j->job->nregions);
+  gt_data_samples own, held;
   done(gt_data_files(j->job, infos, files));
   done(gt_data_part(j->job, files, j->region, gt_dataset_labels(j->dataset, GT_SPLIT_TRAIN),
-                    d->ntrain, &own, &n));
-  done(gt_loader_create(&j->loader, j->dataset, GT_SPLIT_TRAIN, own, n));
-  j->order =
-      (gt_order){.seed = j->job->seed, .region = j->region, .n = n, .batch = batch, .whole = true};
+                    d->ntrain, &own, &held));
+  done(gt_loader_create(&j->loader, j->dataset, GT_SPLIT_TRAIN, own.samples, own.n));
+  j->order = (gt_order){
+      .seed = j->job->seed, .region = j->region, .n = own.n, .batch = batch, .whole = true};
   j->sample_bytes = d->h * d->w * d->c * sizeof(float);
   j->x = gt_alloc(batch, j->sample_bytes);
   j->y = GT_NEW_ARRAY(int32_t, batch);
   gt_free(files);
-  gt_free(own);
+  gt_free(own.samples);
 }
 
 static void open_data(const gt_job *job, judge *copies, size_t n) {

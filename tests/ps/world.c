@@ -192,7 +192,8 @@ static void host_order(void *ctx, size_t index, const gt_ps_order *o) {
     return;
   }
   assert_true(worker->work == W_IDLE && !worker->lent);
-  assert_true(o->kind == GT_PS_TRAIN || o->kind == GT_PS_EVAL);
+  assert_true(o->kind == GT_PS_TRAIN || o->kind == GT_PS_EVAL || o->kind == GT_PS_VALIDATE);
+  worker->validates = o->kind == GT_PS_VALIDATE;
   r->orders++;
   worker->ready = r->world->now + r->world->problem->compute_time(r);
   if (o->kind == GT_PS_TRAIN) {
@@ -285,9 +286,19 @@ static void host_whole(void *ctx, int64_t round) {
   while (r->ncopies && r->copies[0].round < round - 1) w_forget_copy(r, 0);
 }
 
+/* All regions judge a round alike, also if a crash makes them repeat it. */
+static void judged(w_region *r, size_t round) {
+  const gt_ps_view v = w_view(r->world, r->id);
+  assert_true(round > 0 && round < W_ROUNDS && (int64_t)round == v.judged);
+  w_judged *j = &r->world->judged[round];
+  const w_judged own = {v.best_round, v.judged_loss, v.best_loss};
+  if (j->loss == 0) *j = own;
+  w_check(r->world, j->best == own.best && j->loss == own.loss && j->best_loss == own.best_loss);
+}
+
 static void host_note(void *ctx, gt_ps_note note, double a, double b) {
   w_region *r = ctx;
-  (void)a;
+  if (note == GT_NOTE_JUDGED) judged(r, (size_t)a);
   if (note == GT_NOTE_EVAL) r->evals++;
   if (note == GT_NOTE_NONFINITE && b >= 0) r->nonfinite++;
   if (note == GT_NOTE_NONFINITE && b < 0) r->nonfinite_messages++;
@@ -314,6 +325,9 @@ void w_open_ps(w_region *r, int64_t round, bool returns) {
                      .eval_every = s->eval_every,
                      .checkpoint_every = s->checkpoint_every,
                      .test_samples = s->test_samples,
+                     .validates = s->validation > 0,
+                     .validation = r->nworkers > 0 ? s->validation : 0,
+                     .patience = s->patience,
                      .nonfinite_limit = s->nonfinite_limit,
                      .wan_bytes_limit = s->wan_bytes_limit,
                      .heartbeat = s->heartbeat,

@@ -14,6 +14,7 @@
 #define W_BATCHES 256 /* batch numbers of a region, from 0 */
 #define W_MS      ((gt_ns)1000000)
 #define W_EPOCHS  256
+#define W_ROUNDS  256
 
 /* Largest number of regions with whole models in random worlds. */
 #define W_REGIONS 5
@@ -51,6 +52,8 @@ typedef struct {
   /* of each region, if there is no `until`; of a pipeline: of each replica */
   int64_t steps[W_REGIONS];
   size_t test_samples;
+  size_t validation; /* samples of every region with workers; 0: no validation */
+  int patience;
   gt_link_spec link;
   /* Instead of `link`, if lag[0] > 0: messages take random times, those from and to a region one or
      two of its lags, and control overtakes data. */
@@ -130,6 +133,7 @@ typedef struct {
   gt_ns ready, heard;          /* when it answers; when it last got a message */
   int64_t batch, first, count; /* first, count: test samples */
   const float *model;          /* under evaluation; NULL: none yet */
+  bool validates;              /* it is evaluated on the samples held back */
   bool lent;                   /* its gradient is with the PS */
   float grads[P_PARAMS], buffers[P_BUFFERS];
   /* of a pipeline: what it was ordered to train on, as it was then; its last two pushes, and what
@@ -157,6 +161,12 @@ typedef struct {
   gt_state state;
   w_kept kept;
 } w_copy;
+
+/* How a round was judged; loss 0: it was not. */
+typedef struct {
+  int64_t best;
+  double loss, best_loss;
+} w_judged;
 
 struct world;
 struct pipeline;
@@ -227,7 +237,8 @@ typedef struct world {
   /* of each epoch decided: the members, as bits */
   uint32_t epochs[W_EPOCHS];
   size_t decided;
-  struct pipeline *pipe; /* NULL: regions have whole models */
+  w_judged judged[W_ROUNDS]; /* how the regions have judged each round */
+  struct pipeline *pipe;     /* NULL: regions have whole models */
 } world;
 
 /* ---- the world ------------------------------------------------------------------------------- */

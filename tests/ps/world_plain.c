@@ -130,8 +130,8 @@ static gt_ns plain_compute_time(w_region *r) {
 }
 
 static void plain_order(w_region *r, w_worker *worker, const gt_ps_order *o) {
-  if (o->kind == GT_PS_EVAL && o->params.n) worker->model = o->params.data;
-  if (o->kind == GT_PS_EVAL || r->world->spec.no_data) return;
+  if (o->kind != GT_PS_TRAIN && o->params.n) worker->model = o->params.data;
+  if (o->kind != GT_PS_TRAIN || r->world->spec.no_data) return;
   for (size_t j = 0; j < W_PARAMS; j++)
     worker->grads[j] = (float)w_gradient(r->id, o->first, j, (double)o->params.data[j]);
   for (size_t j = 0; j < W_BUFFERS; j++)
@@ -145,7 +145,10 @@ static void plain_evaluate(w_region *r, w_worker *worker) {
   gt_ps_push push = {.samples = worker->count,
                      .correct = worker->count / 2,
                      .loss_sum = (double)worker->count,
-                     .scores = scores};
+                     .scores = worker->validates ? NULL : scores};
+  /* a loss that shows whose model it is */
+  for (size_t j = 0; worker->validates && j < W_PARAMS; j++)
+    push.loss_sum += (double)worker->count * fabs((double)worker->model[j] + 0.01 * (double)r->id);
   gt_ps_evaluated(r->ps, (size_t)(worker - r->workers), &push, r->world->now);
 }
 

@@ -257,7 +257,7 @@ static void test_improper_results_are_refused(void) {
   snprintf(crowd + strlen(crowd), sizeof crowd - strlen(crowd), "\"ack\":{");
   char *bad = altered(text, "\"ack\":{", crowd);
   must_fail(gt_result_decode(bad, strlen(bad), &back, &link_back, 1, &n), GT_ERR_FAULT,
-            "at most 19");
+            "at most 20");
   gt_free(bad);
   gt_free(text);
 }
@@ -268,7 +268,7 @@ static void test_kind_names(void) {
                             GT_MSG_PING,   GT_MSG_PONG,     GT_MSG_ROUND,      GT_MSG_WRITTEN,
                             GT_MSG_DONE,   GT_MSG_JOINED,   GT_MSG_BYE,        GT_MSG_REPORT,
                             GT_MSG_MODEL,  GT_MSG_STRATEGY, GT_MSG_ACTIVATION, GT_MSG_ACT_GRADIENT,
-                            GT_MSG_ADAPT,  GT_MSG_MEMBERS,  GT_MSG_GROUP};
+                            GT_MSG_ADAPT,  GT_MSG_MEMBERS,  GT_MSG_GROUP,      GT_MSG_SCORE};
   const size_t n = COUNT(kinds);
   size_t named = 0;
   for (size_t i = 0; i < n; i++) {

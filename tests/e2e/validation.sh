@@ -1,0 +1,82 @@
+# processors: 2
+# data.validation, train.keep and train.patience: all regions judge every checkpoint alike, the final
+# model is that of the best one, and training ends when none has been better for a time; killed and
+# resumed, a run ends with the same bits.
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+data_train=400
+job job.yaml
+cat >>job.yaml <<'YAML'
+compute: {step: 5 ms, emulate: true}
+YAML
+sed -i -e 's/by: shares, shares: \[1, 1\]/by: shares, shares: [2, 1]/' -e 's/name: east, ranks: 2/name: east, ranks: 3/' -e 's/steps: 60/steps: 400/' -e 's/lr: 0.02/lr: 0.1/' job.yaml
+sed -i -e 's/path: data.h5,/path: data.h5, validation: 0.2,/' -e 's/keep: 2/keep: 1/' job.yaml
+best=(--set train.keep=best --set train.patience=3)
+judged() { sed -n 's/.*"event":"validation",\("round":[0-9]*,\)"samples":[0-9]*,\(.*\)}/\1\2/p' "$1/$2.jsonl"; }
+# best_of RUN: the round that the last judgement names; lowest RUN: that with the lowest loss.
+best_of() { judged "$1" east | sed -n '$s/.*"best":\([0-9]*\).*/\1/p'; }
+lowest() { judged "$1" east | sed 's/.*"round":\([0-9]*\),"loss":\([0-9.]*\).*/\2 \1/' | sort -g | sed -n '1s/.* //p'; }
+steps() { sed -n "s/.*\"event\":\"done\",\"step\":\([0-9]*\).*/\1/p" "$1/east.jsonl" | tail -n 1; }
+
+for clock in virtual real; do
+  completes "$clock clock" 5 job.yaml --clock $clock --run-dir $clock "${best[@]}"
+  check "$clock: both regions judged alike" same "$(judged $clock east)" "$(judged $clock west)"
+  check "$clock: the best round has the lowest loss" same "$(best_of $clock)" "$(lowest $clock)"
+  check "$clock: the best round is kept" [ -e "$clock/ckpt/$(best_of $clock)/east.h5" ]
+  check "$clock: training ended early" [ "$(steps $clock)" -lt 400 ]
+done
+check "the table says so" grep -qE '^validation +loss [0-9.]+ at checkpoint [0-9]+ of [0-9]+, whose' out
+check "so does the summary" grep -qE '"validation_loss": [0-9.]+' real/summary.json
+check "another round than the last was kept" [ "$(best_of virtual)" -lt "$(judged virtual east | wc -l)" ]
+
+# killed RUN RANKS WORDS...: kills it three times, at other places, and resumes it until it ends.
+killed() {
+  local run=$1 ranks=$2 at
+  shift 2
+  for at in ckpt.pruned:4 ckpt.renamed:3 ending.score none; do
+    GEOTRAIN_FAILPOINT=$at train "killed at $at" "$ranks" job.yaml --clock virtual --run-dir "$run" --resume=auto "${best[@]}" "$@"
+    [ "$code" -eq 0 ] && return
+  done
+}
+killed killed 5
+check "killed and resumed: both judged alike" same "$(judged killed east | sort -u)" "$(judged killed west | sort -u)"
+check "killed and resumed: the best round has the lowest loss" same "$(best_of killed)" "$(lowest killed)"
+
+# One region takes its checkpoints at the same steps again: it ends with the same bits.
+alone=(--set 'regions=[{name: east, ranks: 3}]' --set data.partition.shares=null --set wan=null --set sync.period=null --set sync.strategy=none)
+completes "one region" 3 job.yaml --clock virtual --run-dir one "${best[@]}" "${alone[@]}"
+killed again 3 "${alone[@]}"
+check "one region, killed and resumed: the bits of an undisturbed run" same "$(field again params_sha256)" "$(field one params_sha256)"
+loss_of() { "$GEOTRAIN" eval "$1" data.h5 2>/dev/null | grep -oE 'loss [0-9.]+'; }
+check "one region: its final model" same "$(loss_of one/final.h5)" "$(loss_of "one/ckpt/$(best_of one)/east.h5")"
+completes "more patience" 3 job.yaml --clock virtual --run-dir one --resume "${best[@]}" --set train.patience=6
+check "more patience: it has trained on" [ "$(judged one east | wc -l)" -gt "$(($(best_of one) + 4))" ]
+completes "keep last" 3 job.yaml --clock virtual --run-dir one --resume --set train.keep=last --set train.patience=null --set train.until.steps=400
+check "keep last: the table says so" grep -q 'but the last model is the final one' <<<"$(joined out)"
+
+# Without messages each region keeps its own; without test samples nothing else is evaluated.
+"$GEOTRAIN" data split data.h5 --regions 2 --test first >/dev/null
+completes "none" 4 job.yaml --run-dir none "${best[@]}" --set sync.strategy=none --set sync.period=null --set data.path=data-2.h5 --set regions.0.ranks=2
+check "none: the models of both" [ -e none/final-east.h5 -a -e none/final-west.h5 ]
+for region in east west; do
+  check "none: that of $region" same "$(loss_of none/final-$region.h5)" "$(loss_of "none/ckpt/$(best_of none)/$region.h5")"
+done
+local_plane=(--set sync.local=async --set sync.strategy=asgd-ga)
+completes "async" 5 job.yaml --clock virtual --run-dir async "${local_plane[@]}" --set train.until.steps=100
+simulates "async" async 1e-6 job.yaml "${local_plane[@]}" --set train.until.steps=100
+
+# refuses NAME SENTENCE WORDS...: a job that cannot be.
+refuses() {
+  local name=$1 sentence=$2
+  shift 2
+  train "$name" 5 job.yaml --run-dir no "$@"
+  ended "$name" 2 "$sentence"
+}
+refuses "patience alone" 'train.patience is 3 with train.keep last; expected best' --set train.patience=3
+refuses "best alone" 'data.validation is missing; train.keep best needs it' --set train.keep=best --set data.validation=null
+refuses "no checkpoints" 'data.validation is given and checkpoint.every is 0' --set checkpoint.every.steps=0
+refuses "members" 'data.validation is given with sync.on_loss continue; expected stop' --set sync.on_loss=continue
+rm "virtual/ckpt/$(best_of virtual)/east.h5"
+train "the best one is gone" 5 job.yaml --clock virtual --run-dir virtual --resume "${best[@]}"
+ended "the best one is gone" 4 "checkpoint round $(best_of virtual) is the best one, and cannot be read: .*--set train.keep=last"
+finish
