@@ -136,7 +136,7 @@ typedef struct {
   bool due;                         /* its evaluation has not begun */
   int64_t judged;                   /* the newest round that has been judged */
   int64_t best, since;              /* the best one so far, 0: none; rounds judged since */
-  int64_t saved; /* the round of the checkpoint, if it is to be judged; else 0 */
+  int64_t saved;                    /* the round of the checkpoint, if it is to be judged; else 0 */
   int64_t last;                     /* the last round of the run; 0: not known */
   double best_loss, loss, accuracy; /* of the best one; of the newest one */
   gt_vec params, buffers;           /* the model to evaluate; owned */
