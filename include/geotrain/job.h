@@ -154,6 +154,7 @@ typedef struct {
     double scale;       /* of the model "niser": sigma; 0: its default */
     int64_t layers, width, heads, context; /* of the models "gpt"; 0: the preset's */
     bool untied;                           /* of the models "gpt"; the head has its own weights */
+    bool positions;                        /* of "niser" */
     gt_stem stem;                          /* of the model "resnet18" */
     double dropout;                        /* probability; 0: none */
     int64_t *mlp; /* of "deepfm" and "mlp": widths of the hidden layers; NULL: its default */

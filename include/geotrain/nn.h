@@ -26,6 +26,7 @@ typedef struct {
      weights of the embedding; 0: the model's own. */
   int64_t layers, width, heads, context;
   bool untied;
+  bool positions; /* of clicks: a model of sessions */
   gt_stem stem;   /* for a model with stems of two sizes */
   double dropout; /* probability, for a model with dropout */
   /* Widths of the hidden layers, for a model with an MLP; NULL: the model's own. */
@@ -42,7 +43,7 @@ typedef struct {
   bool embeds;           /* embedding can be set */
   bool layered;          /* mlp can be set */
   bool recurrent;        /* hidden can be set */
-  bool scaled;           /* scale can be set */
+  bool scaled;           /* scale and positions can be set */
   bool decodes;          /* layers, width, heads, context and untied can be set */
   bool stemmed;          /* stem can be set */
   bool drops;            /* dropout can be set */

@@ -63,6 +63,8 @@ const job_key gt_job_keys[] = {
      MODELS(DECODERS), .meaning = "context length in tokens; default: that of the preset, gpt 256"},
     {"model.untied", KEY_BOOL, 0, AT(model.untied), .fallback = "false", MODELS(DECODERS),
      .meaning = "the output head does not share the weights of the embedding"},
+    {"model.positions", KEY_BOOL, 0, AT(model.positions), .fallback = "false",
+     MODELS(OF(GT_MODEL_NISER)), .meaning = "vectors of the positions of clicks, as in NISER+"},
     {"model.stem", KEY_CHOICE, KEY_ON_RESUME, AT(model.stem), .fallback = "auto",
      .values = gt_stem_names, MODELS(OF(GT_MODEL_RESNET18)),
      .meaning =
@@ -101,8 +103,8 @@ const job_key gt_job_keys[] = {
                 "border of 4 pixels, mirrored with probability 1/2"},
     {"data.validation", KEY_REAL, KEY_OPTIONAL | KEY_ABOVE_MIN, AT(data.validation), .max = 0.5,
      .meaning =
-         "share of each region's training samples, drawn by the seed, that is held back: every "
-         "checkpoint is judged by the loss on those of all regions; default: none"},
+         "share of each region's training samples that is held back: their loss judges every "
+         "checkpoint; default: none"},
     {"data.mean", KEY_REALS, KEY_OPTIONAL | KEY_FILLED, AT(data.mean), COUNT(data.nmean),
      .min = -1e6, .max = 1e6,
      .meaning = "mean of uint8 images, one number per channel in units of 255; default: that of "
@@ -163,21 +165,17 @@ const job_key gt_job_keys[] = {
                 "OpenBLAS; ref: plain loops"},
     {"train.choices", KEY_STRING, KEY_ON_RESUME | KEY_AT_SITE, AT(train.choices),
      .fallback = "measure",
-     .meaning =
-         "with kernels auto: measure (time the algorithms for each product at the start; under the "
-         "virtual clock: rule), rule (a fixed rule), or a file written by `info JOB --measure`"},
+     .meaning = "kernels auto: measure (time the algorithms at the start; under the virtual clock: "
+                "rule), rule (a fixed one), or a file by `info JOB --measure`"},
     {"train.init", KEY_STRING, KEY_OPTIONAL | KEY_PATH, AT(train.init),
-     .meaning =
-         "checkpoint, final.h5 of a run, or safetensors file, from whose parameters training "
-         "starts; default: random, by seed"},
+     .meaning = "checkpoint, final.h5 or safetensors file to start from; default: random, by seed"},
     {"train.keep", KEY_CHOICE, KEY_ON_RESUME, AT(train.keep), .fallback = "last",
      .values = gt_kept_names,
-     .meaning =
-         "the final model: that of the last step, or of the best checkpoint by data.validation"},
+     .meaning = "the final model: of the last step, or of the best checkpoint by data.validation"},
     {"train.patience", KEY_INT, KEY_OPTIONAL | KEY_ON_RESUME, AT(train.patience), .min = 1,
      .max = 1e6,
-     .meaning = "keep best: training ends after so many checkpoints that are not better than an "
-                "earlier one; default: it continues"},
+     .meaning = "keep best: number of checkpoints in a row that are not the best so far, "
+                "after which training ends; default: none"},
     {"train.eval_every.epochs", KEY_REAL, KEY_ONE_OF, AT(train.eval_every.epochs), .fallback = "1",
      .max = COUNT_MAX, .meaning = "epochs between evaluations on the test set; 0: only at the end"},
     {"train.eval_every.steps", KEY_I64, KEY_ONE_OF, AT(train.eval_every.steps), .fallback = "0",

@@ -224,6 +224,7 @@ static gt_status check_options(const gt_model *model, const gt_model_options *op
              {"heads", options->heads != 0, model->decodes},
              {"context", options->context != 0, model->decodes},
              {"untied", options->untied, model->decodes},
+             {"positions", options->positions, model->scaled},
              {"stem", options->stem != GT_STEM_AUTO, model->stemmed},
              {"dropout", options->dropout > 0, model->drops}};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)

@@ -114,9 +114,11 @@ typedef struct {
 } gt_extent;
 
 /* For embeddings and the operations that read their vectors: the number of ids, the ids per sample,
-   the length of a vector; and the number of positions with vectors. */
+   the length of a vector; and the number of positions with vectors.  clicks: of sessions, a row for
+   each click; else for each distinct item. */
 typedef struct {
   size_t ids, fields, width, context;
+  bool clicks;
 } gt_table;
 
 struct gt_op {
@@ -170,7 +172,7 @@ typedef struct {
 extern const gt_op_kind gt_op_conv2d, gt_op_maxpool, gt_op_linear, gt_op_relu, gt_op_inert,
     gt_op_norm, gt_op_mean, gt_op_embedding, gt_op_fm, gt_op_add, gt_op_lstm, gt_op_tokens,
     gt_op_layernorm, gt_op_gelu, gt_op_attention, gt_op_nodes, gt_op_gated_step, gt_op_readout,
-    gt_op_unit, gt_op_cosine, gt_op_dropout;
+    gt_op_unit, gt_op_cosine, gt_op_dropout, gt_op_clicks;
 
 /* Builders, called in the order of the data.  The output of one is the input of the next (see
    gt_graph_from); the graph tracks the shape.  GT_ERR_DATA: the window does not fit. */
@@ -211,6 +213,7 @@ void gt_graph_add_lstm(gt_graph *graph, const char *name, size_t H);
    session, 2K numbers, with the parameters `one`, `two` (weight and bias) and `three` (weight). */
 void gt_graph_add_nodes(gt_graph *graph, const char *name, size_t K);
 void gt_graph_add_gated_step(gt_graph *graph, const char *name);
+void gt_graph_add_clicks(gt_graph *graph, const char *name);
 void gt_graph_add_readout(gt_graph *graph, const char *one, const char *two, const char *three);
 /* Adds a scaling of each sample to length 1. */
 void gt_graph_add_unit(gt_graph *graph, const char *name);

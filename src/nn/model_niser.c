@@ -1,7 +1,7 @@
 /* NISER (Gupta et al. 2019): predicts the item that a session will click next.  The graph of the
    session goes through a gated step; attention and the last item give the session's vector, and a
    linear layer halves its length; its cosine with every item, times sigma, is the item's score.
-   All vectors have length 1.  Dropout is on the items' vectors; without the positions of NISER+. */
+   All vectors have length 1.  NISER+ has dropout, on the items' vectors, and positions of clicks. */
 #include "graph.h"
 #include "models.h"
 #include "session_graph.h"
@@ -35,6 +35,7 @@ static gt_status build(gt_graph *graph, const gt_sample_shape *shape,
   const size_t table = gt_graph_last(graph);
   gt_graph_add_dropout(graph, "embedding.dropout", options->dropout);
   gt_graph_add_gated_step(graph, "gnn");
+  if (options->positions) gt_graph_add_clicks(graph, "position");
   gt_graph_add_readout(graph, "linear_one", "linear_two", "linear_three");
   gt_graph_add_linear_within(graph, "linear_transform", width, width);
   gt_graph_add_unit(graph, "session");
@@ -47,7 +48,7 @@ const gt_model gt_model_niser = {
     .source =
         "Gupta, Garg, Malhotra, Vig, Shroff 2019: NISER: Normalized Item and Session "
         "Representations to Handle Popularity Bias, on the graphs of Wu et al. 2019 (SR-GNN), "
-        "without positions; initial values: SR-GNN's, uniform in 1/sqrt(width)",
+        "positions as an option; initial values: SR-GNN's, uniform in 1/sqrt(width)",
     .usual = {1, 1, 20, 43097, 43098},
     .recurrent = true,
     .scaled = true,

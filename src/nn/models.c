@@ -25,6 +25,7 @@ gt_graph_spec gt_graph_spec_of(const gt_job *job) {
                                      .heads = job->model.heads,
                                      .context = job->model.context,
                                      .untied = job->model.untied,
+                                     .positions = job->model.positions,
                                      .stem = job->model.stem,
                                      .dropout = job->model.dropout,
                                      .mlp = job->model.mlp,

@@ -60,8 +60,9 @@ static void copy_last(float *last, const float *h, const gt_session_graph *g, si
 
 static void forward(const gt_op *op, const gt_pass *p) {
   const size_t H = op->table.width;
-  const memory m =
-      memory_of(op, p, gt_session_graph_read(p->a->state, p->samples, p->n, op->table.fields));
+  const memory m = memory_of(op, p,
+                             (op->table.clicks ? gt_session_clicks_read : gt_session_graph_read)(
+                                 p->a->state, p->samples, p->n, op->table.fields));
   const places t = places_of(H);
   const gt_session_shape s = gt_session_graph_shape(&m.g, H);
   copy_last(m.last, p->x, &m.g, H);

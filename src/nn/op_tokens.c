@@ -62,6 +62,6 @@ void gt_graph_add_tokens(gt_graph *graph, const char *ids, const char *places, s
   gt_op *op = gt_graph_append(graph, &gt_op_tokens, ids);
   op->weight = weight;
   op->bias = bias;
-  op->table = (gt_table){graph->features, fields, K, context};
+  op->table = (gt_table){graph->features, fields, K, context, false};
   gt_graph_set_extent(graph, (gt_extent){fields - 1, 1, K});
 }

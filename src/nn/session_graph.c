@@ -71,6 +71,22 @@ gt_session_graph gt_session_graph_read(float *memory, const int32_t *samples, si
   return g;
 }
 
+gt_session_graph gt_session_clicks_read(float *memory, const int32_t *samples, size_t N, size_t T) {
+  gt_session_graph g = lay_out(memory, N, T);
+  for (size_t i = 0; i < N; i++) {
+    g.first[i] = g.last[i] = (uint32_t)g.M;
+    for (size_t t = 0; t < T; t++) {
+      if (samples[i * T + t] == GT_PADDING) continue;
+      g.items[g.M] = samples[i * T + t];
+      g.count[g.M] = 1.0F;
+      g.last[i] = (uint32_t)g.M++;
+    }
+  }
+  g.first[N] = (uint32_t)g.M;
+  g.first[-1] = 0;
+  return g;
+}
+
 gt_session_graph gt_session_graph_at(float *memory, size_t N, size_t T) {
   gt_session_graph g = lay_out(memory, N, T);
   g.M = g.first[N];

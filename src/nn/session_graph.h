@@ -23,6 +23,8 @@ typedef struct {
 size_t gt_session_graph_floats(size_t N, size_t T);
 /* Reads samples (N,T) of ids; GT_PADDING is skipped anywhere.  The graph is in `memory`. */
 gt_session_graph gt_session_graph_read(float *memory, const int32_t *samples, size_t N, size_t T);
+/* The same, but every click is a node of its own, and there are no edges. */
+gt_session_graph gt_session_clicks_read(float *memory, const int32_t *samples, size_t N, size_t T);
 /* Returns the graph that was last read there. */
 gt_session_graph gt_session_graph_at(float *memory, size_t N, size_t T);
 gt_session_shape gt_session_graph_shape(const gt_session_graph *graph, size_t H);

@@ -257,7 +257,8 @@ static gt_status check_model(const check *c, const gt_sim_shape *shape) {
 static gt_status check_fit(check *c) {
   const gt_model *model = NULL;
   if (c->nopened == 0) return find_model(&model, c->job);
-  gt_sim_shape shape = {.samples = GT_NEW_ARRAY(int64_t, c->job->nregions)};
+  gt_sim_shape shape = {.samples = GT_NEW_ARRAY(int64_t, c->job->nregions),
+                        .held = GT_NEW_ARRAY(int64_t, c->job->nregions)};
   size_t *files = GT_NEW_ARRAY(size_t, c->job->nregions);
   gt_status status = c->naway == 0 ? unite(c->job, c->opened, c->infos) : GT_OK;
   assume_away(c);

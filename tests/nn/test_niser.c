@@ -6,11 +6,12 @@
 #include "session_graph.h"
 
 static gt_rng rng;
+static bool positions; /* of the models below */
 
 static gt_graph *niser(const char *table, size_t items, size_t T, size_t batch_max, int64_t H,
                        double scale) {
   const gt_graph_spec spec = {.model = "niser",
-                              .options = {.hidden = H, .scale = scale},
+                              .options = {.hidden = H, .scale = scale, .positions = positions},
                               .shape = {1, 1, T, items, items + 1},
                               .batch_max = batch_max,
                               .kernels = gt_kernels_find(table)};
@@ -93,17 +94,20 @@ static void step64(double y[][MOST_H], const graph64 *g, double h[][MOST_H], con
   }
 }
 
-/* y (2H): the attention over all clicks, and the last item. */
-static void readout64(double *y, const graph64 *g, double h[][MOST_H], const double *w, size_t H) {
+/* y (2H): the attention over all clicks, and the last one; P: the vectors of positions, or NULL. */
+static void readout64(double *y, const graph64 *g, double h[][MOST_H], const double *P,
+                      const double *w, size_t H) {
   const double *two = w + H * H + H, *three = two + H * H + H;
-  double q1[MOST_H], q2[MOST_H];
+  double q1[MOST_H], q2[MOST_H], clicks[MOST_T][MOST_H];
   memset(y, 0, 2 * H * sizeof *y);
   if (g->length == 0) return;
-  const double *last = h[g->alias[g->length - 1]];
+  for (size_t t = 0; t < g->length; t++)
+    for (size_t k = 0; k < H; k++) clicks[t][k] = h[g->alias[t]][k] + (P ? P[t * H + k] : 0.0);
+  const double *last = clicks[g->length - 1];
   memcpy(y + H, last, H * sizeof *y);
   r64_linear(q1, last, w, w + H * H, 1, H, H);
   for (size_t t = 0; t < g->length; t++) {
-    const double *click = h[g->alias[t]];
+    const double *click = clicks[t];
     double alpha = 0.0;
     r64_linear(q2, click, two, two + H * H, 1, H, H);
     for (size_t k = 0; k < H; k++) alpha += three[k] * r64_sigmoid(q1[k] + q2[k]);
@@ -115,9 +119,8 @@ static void readout64(double *y, const graph64 *g, double h[][MOST_H], const dou
 static double niser64(const double *params, const w_batch *batch) {
   const shape64 *s = batch->shape;
   const size_t H = s->H, n = batch->n;
-  const double *step = params + (s->V + 1) * H,
-               *readout = step + 9 * H * H + 8 * H + 2 * H * H + 2 * H,
-               *transform = readout + 2 * H * H + 3 * H;
+  const double *step = params + (s->V + 1) * H, *P = step + 9 * H * H + 8 * H + 2 * H * H + 2 * H,
+               *readout = P + (positions ? s->T * H : 0), *transform = readout + 2 * H * H + 3 * H;
   double *scores = malloc(n * s->V * sizeof *scores);
   for (size_t i = 0; i < n; i++) {
     graph64 g;
@@ -125,7 +128,7 @@ static double niser64(const double *params, const w_batch *batch) {
     read64(&g, batch->ids + i * s->T, s->T);
     for (size_t v = 0; v < g.nodes; v++) unit64(h[v], params + (size_t)g.items[v] * H, H);
     step64(y, &g, h, step, H);
-    readout64(both, &g, y, readout, H);
+    readout64(both, &g, y, positions ? P : NULL, readout, H);
     r64_linear(session, both, transform, transform + 2 * H * H, 1, 2 * H, H);
     unit64(session, session, H);
     for (size_t v = 0; v < s->V; v++) {
@@ -165,12 +168,15 @@ static void check_model(const char *table, const shape64 *s, size_t n, size_t st
 }
 
 static void every_gradient(void) {
-  for (size_t t = 0; t < w_ntables(); t++) {
+  for (size_t i = 0; i < 2 * w_ntables(); i++) {
+    const size_t t = i / 2;
+    positions = i % 2;
     check_model(w_tables[t], &(shape64){9, 5, 4, 16.0}, 7, 1);
     check_model(w_tables[t], &(shape64){4, 8, 5, 3.0}, 20, 1); /* every item occurs many times */
     check_model(w_tables[t], &(shape64){7, 1, 3, 16.0}, 4, 1); /* no edges */
     check_model(w_tables[t], &(shape64){300, 9, 37, 16.0}, 9, 397);
   }
+  positions = false;
 }
 
 /* Either pass of an operation gives the same results alone, and in any order. */
@@ -297,8 +303,9 @@ static void padding_changes_nothing(void) {
 static void sessions_without_items(void) {
   enum { N = 3, T = 5, V = 6, H = 4 };
   const int32_t ids[N * T] = {0}, labels[N] = {1, 0, 1};
-  for (size_t t = 0; t < w_ntables(); t++) {
-    gt_graph *graph = niser(w_tables[t], V, T, N, H, 0);
+  for (size_t run = 0; run < 2 * w_ntables(); run++) {
+    positions = run % 2;
+    gt_graph *graph = niser(w_tables[run / 2], V, T, N, H, 0);
     const gt_arrays *arrays = gt_graph_arrays(graph);
     gt_metrics metrics;
     gt_graph_init(graph, 3);
@@ -319,6 +326,7 @@ static void sessions_without_items(void) {
       assert_true(arrays->grads.data[i] == 0.0F);
     gt_graph_close(graph);
   }
+  positions = false;
 }
 
 /* The vector of the padding stays 0, and no step allocates. */
