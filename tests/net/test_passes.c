@@ -343,7 +343,7 @@ static void orders_that_do_not_fit(void) {
   gt_order_msg bad = good;
   must(gt_order_check(&good, 3, 1000));
   bad.kind = 0, order_refused(&bad, "has unknown kind 0");
-  bad.kind = GT_ORDER_PASS + 1, order_refused(&bad, "has unknown kind 6");
+  bad.kind = GT_ORDER_PASS + 1, order_refused(&bad, "has unknown kind 7");
   bad = good, bad.pass.out = 901;
   order_refused(&bad, "has 100 bytes at 901; the activation area has 1000");
   bad = good, bad.pass.out = UINT64_MAX, order_refused(&bad, "the activation area has 1000");
