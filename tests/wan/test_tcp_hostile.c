@@ -134,6 +134,13 @@ static double serve(gt_tcp *tcp, double least_s, pid_t attacker, bool *seen) {
   return cpu_s() - began;
 }
 
+/* The most of a core; sanitizers make each connection dearer. */
+#ifdef __SANITIZE_ADDRESS__
+#define SHARE_MOST 0.15
+#else
+#define SHARE_MOST 0.05
+#endif
+
 static void connections_cost_little(void) {
   gt_tcp *tcp = open_port();
   bool seen = false;
@@ -146,7 +153,7 @@ static void connections_cost_little(void) {
                  share = (busy - idle * took / ATTACK_S) / took;
     print_message("kind %d: %.0f connections/s, %.1f %% of a core\n", (int)as,
                   RATE * ATTACK_S / took, 100 * share);
-    assert_true(share <= 0.05);
+    assert_true(share <= SHARE_MOST);
   }
   assert_false(seen);
   gt_tcp_close(tcp);
