@@ -40,8 +40,8 @@ typedef enum { GT_CKPT_IDLE, GT_CKPT_BUSY, GT_CKPT_DONE } gt_ckpt_progress;
 /* Returns BUSY, then DONE once after each write, then IDLE.  DONE stores the result in *result:
    GT_ERR_CKPT with the path and the system's reason; the text is copied to gt_error_text. */
 gt_ckpt_progress gt_ckpt_poll(gt_ckpt_writer *writer, gt_status *result);
-/* Removes this region's files of rounds below `oldest_kept`, but not of the round `spared`, and round
-   folders that become empty. */
+/* Removes this region's files of rounds below `oldest_kept`, but not of the round `spared`, and
+   round folders that become empty. */
 void gt_ckpt_prune(gt_ckpt_writer *writer, int64_t oldest_kept, int64_t spared);
 
 /* ---- the final model ------------------------------------------------------------------------- */

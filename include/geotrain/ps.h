@@ -254,9 +254,10 @@ typedef struct {
   gt_ps_interval until, eval_every, checkpoint_every;
   /* test_samples 0: no evaluation.  eval_chunk: samples per order; 0: gt_ps_eval_chunk */
   size_t test_samples, eval_chunk;
-  /* Every checkpoint round is judged by the loss of its models on samples that the regions hold back,
-     `validation` of them here; not with stages, nor if members change (ps/validate.c).  patience:
-     training ends after so many rounds that are not better than an earlier one; 0: it continues. */
+  /* Every checkpoint round is judged by the loss of its models on samples that the regions hold
+     back, `validation` of them here; not with stages, nor if members change (ps/validate.c).
+     patience: training ends after so many rounds that are not better than an earlier one; 0: it
+     continues. */
   bool validates;
   size_t validation;
   int patience;

@@ -6,13 +6,15 @@
 
 /* When its PS is COMPLETE, a region evaluates its model, sends the model and then its result to the
    lead, and waits for BYE.  The lead opens the last checkpoint round when the round in progress is
-   complete.  With validation, the other stages begin when the last round is judged, in all regions.  It waits for the last round and for the models and results of all other regions, has
-   the mean model evaluated, and concludes.  A region that scores the mean model (gt_ps_tests) gets
-   it in MODEL messages, and answers with a REPORT. */
+   complete.  With validation, all this begins when the last round has been judged.  The lead waits
+   for the last round and for the models and results of all other regions, has the mean model
+   evaluated, and concludes.  A region that scores the mean model (gt_ps_tests) gets it in MODEL
+   messages, and answers with a REPORT. */
 typedef struct {
-  /* Begins to evaluate the region's own model (train.keep best: after it has become the best one) or, on the lead, the mean model.  Returns the number
-     of evaluations; 0: no test set.  Each evaluation ends with gt_ending_evaluated or a REPORT.
-     The next stage of the ending begins when all have ended. */
+  /* Begins to evaluate the region's own model, with train.keep best that of the best round, or, on
+     the lead, the mean model.  Returns the number of evaluations; 0: no test set.  Each evaluation
+     ends with gt_ending_evaluated or a REPORT.  The next stage of the ending begins when all have
+     ended. */
   size_t (*evaluate)(void *ctx, bool mean);
   void (*send_model)(void *ctx, uint64_t cookie);
   void (*send_report)(void *ctx, uint64_t cookie);

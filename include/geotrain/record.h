@@ -250,8 +250,8 @@ typedef struct {
   int64_t parameters, resumes;
   /* changes of an adapting pipeline, in words; NULL: none */
   const char *adapted;
-  /* How the checkpoints were judged, and which model is the final one; NULL: without validation.  The
-     loss of the best one; 0: none. */
+  /* How the checkpoints were judged, and which model is the final one; NULL: without validation.
+     The loss of the best one; 0: none. */
   const char *validation;
   double validation_loss;
   const gt_plan_result *plan;    /* NULL: the job had no plan */

@@ -293,7 +293,9 @@ static void judged(w_region *r, size_t round) {
   w_judged *j = &r->world->judged[round];
   const w_judged own = {v.best_round, v.judged_loss, v.best_loss};
   if (j->loss == 0) *j = own;
-  w_check(r->world, j->best == own.best && j->loss == own.loss && j->best_loss == own.best_loss);
+  w_check(r->world, j->best == own.best && j->best_loss == own.best_loss);
+  w_check(r->world, j->loss == own.loss || (isnan(j->loss) && isnan(own.loss)));
+  if ((int64_t)round == r->world->spec.unsound) w_check(r->world, isnan(own.loss));
 }
 
 static void host_note(void *ctx, gt_ps_note note, double a, double b) {
