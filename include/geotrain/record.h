@@ -117,6 +117,8 @@ typedef struct {
   int64_t payload_bytes;
   /* sent by earlier starts for lost work; not included elsewhere */
   int64_t bytes_lost;
+  /* copied to this receiver for other senders, whose links have the same bytes (the relay) */
+  int64_t bytes_relayed;
   double bandwidth_bps_measured, latency_s_measured; /* 0: not measured */
 } gt_link_result;
 

@@ -46,6 +46,8 @@ void gt_tcp_begun(gt_peers *peers);
 uint64_t gt_tcp_start(const gt_tcp *tcp);
 /* True if this region returns.  Local. */
 bool gt_tcp_returns(const gt_tcp *tcp);
+/* Returns the bytes that this start has copied to the region for others (the relay).  Local. */
+uint64_t gt_tcp_relayed(const gt_tcp *tcp, size_t region);
 /* Call before the gateway is closed: the region ends with this code, and regions that continue
    without it need not wait for it.  Without gt_tcp_spec.restarts, no effect.  Local. */
 void gt_tcp_leave(gt_tcp *tcp, gt_status code);

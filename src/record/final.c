@@ -414,6 +414,20 @@ static void print_earlier(FILE *to, const gt_summary *s) {
                    starts, seconds, bytes * 1e-6, s->cost ? "; in the cost" : "");
 }
 
+/* Prints what the relay, one region, has sent for others: its own network carries it, too. */
+static void print_relayed(FILE *to, const gt_summary *s) {
+  const gt_link_result *last = NULL;
+  double bytes = 0;
+  for (size_t i = 0; i < s->nlinks; i++) {
+    if (s->links[i].bytes_relayed == 0) continue;
+    bytes += (double)s->links[i].bytes_relayed;
+    last = &s->links[i];
+  }
+  if (last)
+    gt_print_wrapped(to, LABEL, "relayed        %.2f MB by %s%s", bytes * 1e-6, last->from,
+                     s->cost ? "; in the cost" : "");
+}
+
 static void print_warnings(FILE *to, const gt_summary *s) {
   for (size_t i = 0; i < s->nregions; i++)
     if (s->regions[i].warning[0])
@@ -433,6 +447,7 @@ void gt_summary_print(FILE *to, const gt_summary *s) {
   fputc('\n', to);
   print_totals(to, s);
   if (s->faults) gt_print_faults(to, s->faults);
+  print_relayed(to, s);
   print_earlier(to, s);
   print_warnings(to, s);
   if (s->cost) gt_print_cost(to, s->cost);

@@ -208,6 +208,7 @@ static const field link_fields[] = {
     FIELD(gt_link_result, bytes_other, INT64),
     FIELD(gt_link_result, payload_bytes, INT64),
     FIELD(gt_link_result, bytes_lost, INT64_IF),
+    FIELD(gt_link_result, bytes_relayed, INT64_IF),
     FIELD(gt_link_result, bandwidth_bps_measured, MEASURED),
     FIELD(gt_link_result, latency_s_measured, MEASURED),
 };

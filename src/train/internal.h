@@ -70,6 +70,8 @@ struct gt_server {
   double elapsed_s; /* before this start */
   gt_past past;     /* resource use of earlier starts; bytes: of lost work only */
   double lost_s;    /* the part of past.used_s that is not in elapsed_s */
+  /* nregions: bytes relayed to each before this start, and up to the last checkpoint */
+  int64_t *relayed_before, *relayed;
   gt_ns begun_wall, started, progress_at, watched_at, record_at, recorded_at;
   struct {
     gt_meter samples, sent, received;
@@ -138,6 +140,8 @@ gt_status gt_server_resume(gt_server *s, int64_t round);
 /* Removes files of rounds newer than the one resumed from: they were incomplete or unsound, or an
    older round was requested.  Their numbers are not reused. */
 void gt_server_remove_newer(const gt_server *s, int64_t round);
+/* Returns the bytes that this region has copied to another for others, in all starts. */
+int64_t gt_server_relayed(const gt_server *s, size_t region);
 /* train.keep best: this region's model becomes that of the best checkpoint. */
 void gt_server_take_best(gt_server *s);
 /* Callbacks of the PS: write the checkpoint of a round; a round is whole in all regions. */

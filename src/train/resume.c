@@ -21,11 +21,31 @@ static gt_status fields_of(gt_server *s, gt_state_direction direction) {
   return GT_STATE_FIELDS(direction, "", fields);
 }
 
+int64_t gt_server_relayed(const gt_server *s, size_t region) {
+  const gt_tcp *tcp = s->run->tcp;
+  return s->relayed_before[region] + (tcp ? (int64_t)gt_tcp_relayed(tcp, region) : 0);
+}
+
+static void save_relayed(gt_server *s, gt_state *state) {
+  const size_t n = s->run->job->nregions;
+  for (size_t r = 0; r < n; r++) s->relayed[r] = gt_server_relayed(s, r);
+  if (s->run->tcp) gt_state_add(state, "train/", "relayed", GT_TYPE_I64, s->relayed, n);
+}
+
+/* One MPI job, and older files, do not have it. */
+static void load_relayed(gt_server *s, const gt_state *state) {
+  const gt_state_item *item = gt_state_find(state, "train/", "relayed");
+  const size_t n = s->run->job->nregions;
+  if (item && item->type == GT_TYPE_I64 && item->count == n)
+    memcpy(s->relayed_before, item->data, n * sizeof *s->relayed_before);
+}
+
 static void collect(gt_server *s, gt_ns now, gt_state *state) {
   (void)fields_of(s, (gt_state_direction){.to = state});
   if (s->run->choices_text)
     gt_state_add(state, "train/", "choices", GT_TYPE_U8, s->run->choices_text,
                  strlen(s->run->choices_text));
+  save_relayed(s, state);
   gt_ps_save(s->ps, state);
   gt_gateway_save(s->gateway, now, state);
 }
@@ -367,6 +387,7 @@ static gt_status restore(gt_server *s, const gt_ckpt_info *info, gt_state *state
   if (s->stages) GT_TRY(gt_recut(s, info, state, !recut));
   GT_TRY(fields_of(s, (gt_state_direction){.from = state}));
   GT_TRY(gt_gateway_load(s->gateway, gt_server_now(s), state));
+  load_relayed(s, state);
   GT_TRY(gt_ps_load(s->ps, gt_server_now(s), state));
   if (s->stages) GT_TRY(gt_server_stages_load(s->stages, state));
   name_kernels(s->run, text, sizeof text);

@@ -321,6 +321,8 @@ static gt_status open_server(gt_server *s, gt_run *run, const gt_clock_ops *cloc
   s->clock_state = clock->open(s);
   s->started = gt_server_now(s);
   s->hellos = GT_NEW_ARRAY(gt_hello, run->job->nregions);
+  s->relayed_before = GT_NEW_ARRAY(int64_t, run->job->nregions);
+  s->relayed = GT_NEW_ARRAY(int64_t, run->job->nregions);
   open_gateway(s);
   gt_status status = gt_ckpt_lock_take(&s->lock, run->run_dir, run->region);
   if (status == GT_OK) status = gt_setup_check_folder(run); /* again, under the lock */
@@ -368,6 +370,8 @@ static void close_server(gt_server *s) {
   gt_free(s->saved_routes);
   gt_free(s->workers);
   gt_free(s->hellos);
+  gt_free(s->relayed_before);
+  gt_free(s->relayed);
 }
 
 /* ---- the run of a rank ----------------------------------------------------------------------- */

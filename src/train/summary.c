@@ -136,6 +136,7 @@ void gt_server_link_results(const gt_server *s, gt_link_result *links) {
     *l = (gt_link_result){.bandwidth_bps_measured = gt_server_link_bps(s, p),
                           .latency_s_measured = seen.latency_s};
     if (p < s->past.n) l->bytes_lost = (int64_t)s->past.bytes[p];
+    l->bytes_relayed = gt_server_relayed(s, p);
     snprintf(l->from, sizeof l->from, "%s", s->run->region);
     snprintf(l->to, sizeof l->to, "%s", s->run->job->regions[p].name);
     const gt_ledger_row *rows = gt_gateway_ledger(s->gateway, p);
@@ -166,7 +167,7 @@ static double *bytes_of(const gt_job *job, const gt_gathered *g, double *strateg
   for (size_t i = 0; i < g->nlinks; i++) {
     const gt_link_result *l = &g->links[i];
     bytes[region_named(job, l->from) * job->nregions + region_named(job, l->to)] +=
-        (double)(l->bytes_sent + l->bytes_other + l->bytes_lost);
+        (double)(l->bytes_sent + l->bytes_other + l->bytes_lost + l->bytes_relayed);
     *strategy += (double)l->bytes_sent;
   }
   return bytes;

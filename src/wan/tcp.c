@@ -307,6 +307,7 @@ gt_status gt_tcp_open(gt_tcp **out, const gt_tcp_spec *spec) {
   tcp->patience_s = spec->patience_s;
   tcp->refused_s = spec->patience_s < REFUSED_MAX_S ? spec->patience_s : REFUSED_MAX_S;
   tcp->listener.fd = -1;
+  tcp->relayed = GT_NEW_ARRAY(uint64_t, spec->nregions);
   tcp->sites = GT_NEW_ARRAY(gt_tcp_site, spec->nregions);
   tcp->parked = GT_NEW_ARRAY(gt_parked, spec->nregions * tcp->nstreams);
   for (size_t i = 0; i < spec->nregions * tcp->nstreams; i++) tcp->parked[i].c.fd = -1;
@@ -342,12 +343,13 @@ bool gt_tcp_returns(const gt_tcp *tcp) {
   return tcp->returns;
 }
 
+uint64_t gt_tcp_relayed(const gt_tcp *tcp, size_t region) {
+  return tcp->relayed[region];
+}
+
 void gt_tcp_close(gt_tcp *tcp) {
   if (!tcp) return;
   gt_relay_close(tcp);
-  if (tcp->relayed_bytes)
-    gt_log(GT_LOG_INFO, "relayed %.1f MB between regions that only dial",
-           (double)tcp->relayed_bytes / 1e6);
   for (size_t i = 0; i < tcp->listener.n; i++) gt_connection_close(&tcp->listener.half[i].c);
   if (tcp->listener.fd >= 0) close(tcp->listener.fd);
   for (size_t i = 0; i < tcp->nregions * tcp->nstreams; i++) gt_connection_close(&tcp->parked[i].c);
@@ -356,6 +358,7 @@ void gt_tcp_close(gt_tcp *tcp) {
   gt_tls_close(tcp->tls);
   gt_free(tcp->ended);
   gt_free(tcp->parked);
+  gt_free(tcp->relayed);
   gt_free(tcp->sites);
   gt_free(tcp);
 }

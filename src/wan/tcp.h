@@ -78,7 +78,7 @@ struct gt_tcp {
   struct gt_transport *open[GT_TCP_TRANSPORTS]; /* NULL: not open */
   gt_parked *parked;                            /* nregions x nstreams */
   gt_leg *legs;                                 /* of the relay */
-  uint64_t relayed_bytes;
+  uint64_t *relayed; /* nregions: bytes copied to each region for another one */
   double patience_s;
   double refused_s; /* how long other regions may take another start of this one for connected */
 };

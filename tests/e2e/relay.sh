@@ -24,5 +24,17 @@ by() {
 
 by mesh "${mesh[@]}"
 by hub "${hub[@]}"
+# relayed RUN: what north has copied to west for east, and back, is at least what they sent.
+relayed() {
+  /usr/bin/python3 -c '
+import json, sys
+links = {(l["from"], l["to"]): l for l in json.load(open(sys.argv[1] + "/summary.json"))["links"]}
+for a, b in (("east", "west"), ("west", "east")):
+    sent, copied = links[a, b]["bytes_sent"] + links[a, b]["bytes_other"], links["north", b].get("bytes_relayed", 0)
+    print(a, b, sent, copied)
+    assert sent <= copied < 1.2 * sent + 100000 and "bytes_relayed" not in links[a, b]' "$1"
+}
+check "the relayed bytes are counted" relayed mesh-east
+check "and in the table" grep -q '^relayed .* MB by north' north.out
 
 finish
