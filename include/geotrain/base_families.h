@@ -104,7 +104,7 @@ enum {
   X(GT_AUGMENT_NONE, "none")                                                                       \
   X(GT_AUGMENT_CROP_FLIP, "crop-flip")
 
-/* train.keep: src/train/ending.c. */
+/* train.keep: src/train/resume.c. */
 #define GT_KEEPS(X)                                                                                \
   X(GT_KEEP_LAST, "last")                                                                          \
   X(GT_KEEP_BEST, "best")

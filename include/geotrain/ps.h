@@ -16,8 +16,7 @@ typedef struct gt_ps gt_ps;
 typedef enum { GT_PS_TRAIN = 1, GT_PS_EVAL, GT_PS_KEEPALIVE, GT_PS_VALIDATE } gt_ps_order_kind;
 typedef struct {
   gt_ps_order_kind kind;
-  int64_t
-      first; /* TRAIN: batch number; EVAL, VALIDATE: first sample of the test or held-back ones */
+  int64_t first; /* TRAIN: batch number; else first sample, of the test or the held-back ones */
   int64_t count; /* EVAL, VALIDATE: samples */
   /* the part of the worker's wait before this order in which the strategy held it */
   gt_ns wan_wait;

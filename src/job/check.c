@@ -114,12 +114,11 @@ static gt_status check_train(const gt_job *job, const char *source) {
 /* Validation needs checkpoints that all regions take, of whole models. */
 static gt_status check_validation(const gt_job *job, const char *source) {
   const gt_job_interval *every = &job->checkpoint.every;
-  const char *needs = job->train.keep == GT_KEEP_BEST ? "train.keep best" : NULL;
-  if (job->train.patience > 0 && !needs)
+  if (job->train.patience > 0 && job->train.keep == GT_KEEP_LAST)
     return GT_FAIL(GT_ERR_JOB, "%s: train.patience is %d with train.keep last; expected best",
                    source, job->train.patience);
-  if (needs && job->data.validation <= 0)
-    return GT_FAIL(GT_ERR_JOB, "%s: data.validation is missing; %s needs it", source, needs);
+  if (job->train.keep == GT_KEEP_BEST && job->data.validation <= 0)
+    return GT_FAIL(GT_ERR_JOB, "%s: data.validation is missing; train.keep best needs it", source);
   if (job->data.validation <= 0) return GT_OK;
   if (job->pipeline.nstages > 0 || job->pipeline.search)
     return GT_FAIL(GT_ERR_JOB, "%s: data.validation is given with pipeline.stages; expected none",
@@ -128,7 +127,7 @@ static gt_status check_validation(const gt_job *job, const char *source) {
     return GT_FAIL(GT_ERR_JOB,
                    "%s: data.validation is given with sync.on_loss continue; expected stop",
                    source);
-  if (every->epochs <= 0 && every->steps == 0 && every->samples == 0 && every->minutes <= 0)
+  if (every->epochs <= 0 && every->steps == 0 && every->minutes <= 0)
     return GT_FAIL(GT_ERR_JOB,
                    "%s: data.validation is given and checkpoint.every is 0: there are no "
                    "checkpoints to judge; expected more than 0",

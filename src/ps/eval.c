@@ -15,8 +15,8 @@ size_t gt_ps_eval_chunk(size_t test_samples) {
   return chunk < most ? chunk : most;
 }
 
-/* Sets the samples to those of an evaluation of this kind; returns its chunks. */
-static size_t set(gt_ps *ps, gt_ps_order_kind kind) {
+/* Chooses the samples of an evaluation of this kind; returns the number of its chunks. */
+static size_t choose(gt_ps *ps, gt_ps_order_kind kind) {
   ps_eval *e = &ps->eval;
   const bool tests = kind == GT_PS_EVAL;
   e->kind = kind;
@@ -30,7 +30,7 @@ static size_t set(gt_ps *ps, gt_ps_order_kind kind) {
 void gt_ps_eval_open(gt_ps *ps) {
   gt_ps_spec *spec = &ps->spec;
   if (spec->eval_chunk == 0) spec->eval_chunk = gt_ps_eval_chunk(spec->test_samples);
-  const size_t tests = set(ps, GT_PS_EVAL), held = set(ps, GT_PS_VALIDATE);
+  const size_t tests = choose(ps, GT_PS_EVAL), held = choose(ps, GT_PS_VALIDATE);
   ps->eval.found = GT_NEW_ARRAY(ps_chunk, tests > held ? tests : held);
   if (!spec->ranking || spec->test_samples == 0) return;
   ps->eval.scores = GT_NEW_ARRAY(float, spec->test_samples);
@@ -79,7 +79,7 @@ void gt_ps_eval_give(gt_ps *ps) {
 
 static void begin(gt_ps *ps, gt_ps_order_kind kind, gt_vec params, gt_vec buffers) {
   ps_eval *e = &ps->eval;
-  (void)set(ps, kind);
+  (void)choose(ps, kind);
   e->active = true;
   e->given = e->back = 0;
   e->steps = ps->totals.steps;

@@ -1,8 +1,8 @@
 /* Private to ps: its state, and the functions that its files share.  The PS is one event loop over
    one state.  Each file calls only files before it in this list: batches, buffers, view, advance,
    agree, adapt, passes, validate, eval, rounds, drain, epoch, recover, members, local, state, ps.
-   ps.c has the events, and ends each by doing all work that has become possible, so no other file calls the
-   loop.  Lower layers call the PS through tables (gt_exchange_events, gt_sync_host). */
+   ps.c has the events, and ends each by doing all work that has become possible, so no other file
+   calls the loop. Lower layers call the PS through tables (gt_exchange_events, gt_sync_host). */
 #pragma once
 
 #include "geotrain/pipe_adapt.h"

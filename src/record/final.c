@@ -414,6 +414,19 @@ static void print_earlier(FILE *to, const gt_summary *s) {
                    starts, seconds, bytes * 1e-6, s->cost ? "; in the cost" : "");
 }
 
+char *gt_adapted_text(const gt_region_result *regions, size_t nregions) {
+  const size_t size = nregions * (sizeof regions->adapted + 2);
+  size_t used = 0;
+  char *text = gt_alloc(size, 1);
+  for (size_t i = 0; i < nregions; i++)
+    if (regions[i].adapted[0])
+      used += (size_t)snprintf(text + used, size - used, "%s%s", used > 0 ? "; " : "",
+                               regions[i].adapted);
+  if (used > 0) return text;
+  gt_free(text);
+  return NULL;
+}
+
 /* Prints what the relay, one region, has sent for others: its own network carries it, too. */
 static void print_relayed(FILE *to, const gt_summary *s) {
   const gt_link_result *last = NULL;

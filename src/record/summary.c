@@ -471,19 +471,6 @@ static json_t *links_of(const gt_summary *s) {
   return list;
 }
 
-char *gt_adapted_text(const gt_region_result *regions, size_t nregions) {
-  const size_t size = nregions * (sizeof regions->adapted + 2);
-  size_t used = 0;
-  char *text = gt_alloc(size, 1);
-  for (size_t i = 0; i < nregions; i++)
-    if (regions[i].adapted[0])
-      used += (size_t)snprintf(text + used, size - used, "%s%s", used > 0 ? "; " : "",
-                               regions[i].adapted);
-  if (used > 0) return text;
-  gt_free(text);
-  return NULL;
-}
-
 static json_t *summary_of(const gt_summary *s) {
   json_t *root = encode(summary_fields, COUNT(summary_fields), s);
   json_object_set_new(root, "regions", regions_of(s));

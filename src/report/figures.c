@@ -149,11 +149,8 @@ static void keep_if_any(gt_report *p) {
 static void course(gt_report *p, const axis *x, const char *event, const char *key,
                    const char *what, const char *y_label, double scale) {
   char id[32], title[96], name[160];
-  snprintf(id, sizeof id, "%s-%s",
-           event[0] == 'p'   ? "training"
-           : event[0] == 'v' ? "validation"
-                             : key,
-           x->id);
+  const char *of = strcmp(event, "eval") == 0 ? key : event[0] == 'p' ? "training" : event;
+  snprintf(id, sizeof id, "%s-%s", of, x->id);
   snprintf(title, sizeof title, "%s over %s", what, x->name);
   report_figure *f = add_figure(p, id, title);
   for (size_t i = 0; i < p->n; i++)

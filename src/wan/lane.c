@@ -53,7 +53,7 @@ void gt_lane_lose(gt_transport *t, size_t peer, gt_stream *s, const char *why) {
 
 bool gt_lane_absent(const gt_transport *t, size_t peer) {
   const gt_lane *l = &t->lanes[peer];
-  for (size_t i = 0; l->streams && i < t->nstreams; i++)
+  for (size_t i = 0; i < t->nstreams; i++)
     if (l->streams[i].greeted) return false;
   return l->start != 0 && !l->left && gt_now() > l->lost + gt_from_seconds(t->tcp->patience_s);
 }

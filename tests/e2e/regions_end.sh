@@ -51,7 +51,7 @@ check "stages: the bits of one job" same "$(field stages-west params_sha256)" "$
 short=(--set sync.strategy=asgd --set limits.local=5s --set limits.wan_patience=5s)
 begin east killed "${short[@]}"
 GEOTRAIN_FAILPOINT=ending.site begin west killed "${short[@]}"
-end east "the other is killed at its end" 5 "waited (15|5) s for (another region to take the last frames|.*close their links$(by_mpich && echo '|the end of the other ranks'))"
+end east "the other is killed at its end" 5 "waited (5 s for region west, which was lost: the other regions to close their links|15 s for (another region to take the last frames$(by_mpich && echo '|the end of the other ranks')))"
 launcher=${pids[west]}
 wait_end "killed at its end" 60
 check "killed at its end" [ "$code" -ge 128 -a ! -e killed-west/summary.json ]

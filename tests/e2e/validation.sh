@@ -1,7 +1,7 @@
 # processors: 2
 # data.validation, train.keep and train.patience: all regions judge every checkpoint alike, the final
-# model is that of the best one, and training ends when none has been better for a time; killed and
-# resumed, a run ends with the same bits.
+# model is that of the best one, and training ends when none has been better for a time.  Killed and
+# resumed, a run of one region ends with the same bits.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 data_train=400
@@ -33,10 +33,11 @@ check "another round than the last was kept" [ "$(best_of virtual)" -lt "$(judge
 killed() {
   local run=$1 ranks=$2 at
   shift 2
-  for at in ckpt.pruned:4 ckpt.renamed:3 ending.score none; do
+  for at in ckpt.pruned:4 ckpt.renamed:3 ckpt.fsynced none; do
     GEOTRAIN_FAILPOINT=$at train "killed at $at" "$ranks" job.yaml --clock virtual --run-dir "$run" --resume=auto "${best[@]}" "$@"
-    [ "$code" -eq 0 ] && return
+    [ "$at" = none ] || [ "$code" -ne 0 ] || fail "killed at $at" "it was not"
   done
+  ended "$run, resumed" 0
 }
 killed killed 5
 check "killed and resumed: both judged alike" same "$(judged killed east | sort -u)" "$(judged killed west | sort -u)"
@@ -75,6 +76,7 @@ refuses() {
 refuses "patience alone" 'train.patience is 3 with train.keep last; expected best' --set train.patience=3
 refuses "best alone" 'data.validation is missing; train.keep best needs it' --set train.keep=best --set data.validation=null
 refuses "no checkpoints" 'data.validation is given and checkpoint.every is 0' --set checkpoint.every.steps=0
+refuses "a pipeline" 'data.validation is given with pipeline.stages; expected none' --set regions.0.ranks=2 --set data.partition.shares=null --set 'pipeline={stages: [{region: east}, {region: west}], labels: send, micro_batches: 2}' --set sync=null
 refuses "members" 'data.validation is given with sync.on_loss continue; expected stop' --set sync.on_loss=continue
 rm "virtual/ckpt/$(best_of virtual)/east.h5"
 train "the best one is gone" 5 job.yaml --clock virtual --run-dir virtual --resume "${best[@]}"
