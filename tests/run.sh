@@ -201,11 +201,10 @@ lint_stage() { once "clang-tidy" lint; }
 
 format_stage() { once "clang-format" format; }
 
-# The quick run skips the longest: networks, and the tests of kernels at each instruction set, which
-# `gcc` runs.
+# The quick run skips the longest tests of networks and kernels: `gcc` runs them.
 asan_stage() {
   local apart=(-LE '^(mpi|full|e2e|tree)$')
-  [ "$full" = yes ] || apart=(-LE '^(mpi|full|e2e|tree|isa)$' -E '^nn\.test_(resnet|gpt|niser|lstm|passes)$')
+  [ "$full" = yes ] || apart=(-LE '^(mpi|full|e2e|tree|isa)$' -E '^(nn\.test_(resnet|gpt|niser|lstm|passes|gradients|deepfm)|tensor\.test_(norm|prepared|decoder|lstm|kernels))$')
   step "build, sanitizers (build/asan)" build asan gcc unit_tests &&
     tests "unit tests, sanitizers" build/asan "${apart[@]}"
 }

@@ -117,8 +117,8 @@ static bool all_outside(const world *w) {
 static void end_alone(run *r) {
   world *w = r->w;
   for (size_t i = 0; i < w->n; i++) {
-    const gt_ps_view v = w_view(w, i);
     if (w->regions[i].dead) continue;
+    const gt_ps_view v = w_view(w, i);
     if (v.phase == GT_PS_STOPPED || w->regions[i].refused) {
       w_kill(w, i, NOTICE);
       r->ends++;
@@ -138,10 +138,9 @@ static void check_steps(const world *w) {
   for (size_t a = 0; a < w->n; a++)
     for (size_t b = a + 1; b < w->n; b++) {
       const w_region *x = &w->regions[a], *y = &w->regions[b];
-      if (x->dead || y->dead) continue;
+      if (x->dead || y->dead || gt_optim_steps(x->optim) != gt_optim_steps(y->optim)) continue;
       const gt_ps_view v = w_view(w, a), u = w_view(w, b);
-      if (v.epoch == u.epoch && !v.entering && !u.entering &&
-          gt_optim_steps(x->optim) == gt_optim_steps(y->optim))
+      if (v.epoch == u.epoch && !v.entering && !u.entering)
         w_check(w, w_same(x->params, y->params, W_PARAMS));
     }
 }

@@ -107,10 +107,10 @@ static void test_rounds(void) {
         if (n == 2)
           spec.options.outer = GT_OUTER_NESTEROV, spec.options.outer_lr = 0.7,
           spec.options.outer_momentum = 0.9;
-        crash_everywhere(&spec, worlds++, stride(20), is_same);
+        crash_everywhere(&spec, worlds++, stride(32), is_same);
         spec.local_async = true;
         spec.workers[0] = 2;
-        crash_everywhere(&spec, worlds, stride(40), is_identical);
+        crash_everywhere(&spec, worlds, stride(64), is_identical);
       }
   assert_true(duplicates > 0); /* the case did occur */
 }
@@ -125,7 +125,7 @@ static void test_broadcasts(void) {
           w_spec spec = spec_of(names[n], s, 1 + variant / 2);
           w_place_over(&spec, w_topologies[t]);
           spec.options.gradients = spec.options.halves = variant % 2;
-          crash_everywhere(&spec, worlds++, stride(20), n == 2 ? is_over : is_conserved);
+          crash_everywhere(&spec, worlds++, stride(32), n == 2 ? is_over : is_conserved);
         }
 }
 
@@ -143,7 +143,7 @@ static void test_codecs(void) {
         w_spec spec = spec_of(coded[c].strategy, s, 1);
         w_place_over(&spec, w_topologies[t]);
         spec.codec = w_codec(coded[c].kind, 0.5);
-        crash_everywhere(&spec, worlds++, stride(20), w_lockstep(&spec) ? is_same : is_conserved);
+        crash_everywhere(&spec, worlds++, stride(32), w_lockstep(&spec) ? is_same : is_conserved);
       }
 }
 
@@ -162,7 +162,7 @@ static void test_fragments(void) {
         if (worlds % 2)
           spec.options.outer = GT_OUTER_NESTEROV, spec.options.outer_lr = 0.7,
           spec.options.outer_momentum = 0.5;
-        crash_everywhere(&spec, worlds++, stride(20), is_same);
+        crash_everywhere(&spec, worlds++, stride(32), is_same);
       }
 }
 
@@ -172,7 +172,7 @@ static void test_without_data(void) {
       w_spec spec = spec_of(*name, s, 1);
       const gt_sync_ops *ops = sync_named(*name);
       spec.no_data = true;
-      crash_everywhere(&spec, (int64_t)s, stride(20),
+      crash_everywhere(&spec, (int64_t)s, stride(32),
                        ops->waits || !ops->sends     ? is_same
                        : ops->sends == GT_MSG_UPDATE ? is_conserved
                                                      : is_over);
