@@ -12,22 +12,24 @@
 #include "peak.h"
 
 static const char usage[] =
-    "usage: step [--model M] [--batch N] [--rounds N] [--kernels auto|dnn|blas|ref] [--precision "
-    "f32|bf16]\n"
-    "            [--choices measure|rule] [--brief]\n"
+    "usage: step [--model M] [--size N] [--batch N] [--rounds N] [--kernels auto|dnn|blas|ref]\n"
+    "            [--precision f32|bf16] [--choices measure|rule] [--brief]\n"
+    "  --size: images have N x N pixels; default: the model's usual ones.\n"
     "  Prints one line: median ms, least ms.  Without --brief also samples/s, GFLOP/s, share of\n"
     "  the peak, and memory.  Threads: OMP_NUM_THREADS and OPENBLAS_NUM_THREADS (default: 1).\n";
 
 typedef struct {
   const char *model, *kernels;
-  size_t batch, rounds;
+  size_t batch, rounds, size; /* size: 0: the usual one */
   gt_precision precision;
   bool brief, measured; /* measured: algorithms of the products, as training does */
 } options;
 
-static gt_sample_shape shape_of(const char *model) {
-  const gt_model *found = gt_model_find(model);
-  return found ? found->usual : (gt_sample_shape){0};
+static gt_sample_shape shape_of(const options *o) {
+  const gt_model *found = gt_model_find(o->model);
+  gt_sample_shape shape = found ? found->usual : (gt_sample_shape){0};
+  if (o->size > 0) shape.h = shape.w = o->size;
+  return shape;
 }
 
 static int by_value(const void *a, const void *b) {
@@ -49,10 +51,10 @@ static void fill(void *x, int32_t *labels, size_t n, const gt_sample_shape *shap
 }
 
 static int parse(int argc, char **argv, options *o) {
-  static const struct option known[] = {{"model", 1, NULL, 'm'},     {"batch", 1, NULL, 'b'},
-                                        {"rounds", 1, NULL, 'r'},    {"kernels", 1, NULL, 'k'},
-                                        {"precision", 1, NULL, 'p'}, {"choices", 1, NULL, 'c'},
-                                        {"brief", 0, NULL, 's'},     {NULL, 0, NULL, 0}};
+  static const struct option known[] = {
+      {"model", 1, NULL, 'm'},   {"batch", 1, NULL, 'b'},     {"rounds", 1, NULL, 'r'},
+      {"kernels", 1, NULL, 'k'}, {"precision", 1, NULL, 'p'}, {"choices", 1, NULL, 'c'},
+      {"brief", 0, NULL, 's'},   {"size", 1, NULL, 'x'},      {NULL, 0, NULL, 0}};
   *o = (options){.model = "lenet5", .kernels = "auto", .batch = 64, .rounds = 50, .measured = true};
   for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) switch (c) {
     case 'm':
@@ -75,6 +77,9 @@ static int parse(int argc, char **argv, options *o) {
       break;
     case 's':
       o->brief = true;
+      break;
+    case 'x':
+      o->size = (size_t)atol(optarg);
       break;
     default:
       return 2;
@@ -138,7 +143,7 @@ int main(int argc, char **argv) {
     fputs(usage, stderr);
     return 2;
   }
-  const gt_sample_shape shape = shape_of(o.model);
+  const gt_sample_shape shape = shape_of(&o);
   gt_choices choices = {0};
   const gt_graph_spec spec = {.model = o.model,
                               .shape = shape,

@@ -32,6 +32,7 @@ def options():
     parser.add_argument("rounds", type=int)
     parser.add_argument("precision", choices=["f32", "bf16"])
     parser.add_argument("layout")
+    parser.add_argument("--size", type=int, default=32, help="pixels of resnet18's images, each way")
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--fused", action="store_true")
     parser.add_argument("--pool-first", action="store_true")
@@ -81,7 +82,7 @@ def make(o):
         model, x = torch_models.NISER(), torch.randint(1, 43098, (o.batch, 20))
         model.keep(x)
     elif o.model == "resnet18":
-        model, x = torch_models.ResNet18(), torch.randn(o.batch, 3, 32, 32)
+        model, x = torch_models.ResNet18(large=o.size >= 64), torch.randn(o.batch, 3, o.size, o.size)
     else:
         model, x = torch_models.LeNet(pool_first=o.pool_first), torch.randn(o.batch, 1, 28, 28)
     if o.layout == "channels_last":
