@@ -55,6 +55,10 @@ void gt_sim_get_totals(const gt_sim *sim, gt_sim_totals *totals);
 
 /* Returns the figures of the run's faults, except goodput and not_trained; all 0 without faults. */
 gt_fault_result gt_sim_faults_of(const gt_sim *sim);
+/* Simulates the job with and without its faults.  Writes all figures of the faults, and the totals
+   of the undisturbed run.  Errors: as gt_sim_run. */
+gt_status gt_sim_run_faults(gt_sim **out, gt_fault_result *faults, gt_sim_totals *undisturbed,
+                            const gt_sim_spec *spec);
 /* Returns the result as in summary.json; accuracies are NaN. */
 void gt_sim_region(const gt_sim *sim, size_t region, gt_region_result *result);
 void gt_sim_link(const gt_sim *sim, size_t from, size_t to, gt_link_result *result);

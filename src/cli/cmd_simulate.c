@@ -90,17 +90,6 @@ static gt_status show_table(const simulate_options *o, const gt_job *job, const 
   return status;
 }
 
-/* Returns the figures of the faults; undisturbed: of the same job without them. */
-static gt_fault_result faults_of(const gt_sim *sim, const gt_sim_totals *undisturbed) {
-  gt_sim_totals t;
-  gt_fault_result f = gt_sim_faults_of(sim);
-  gt_sim_get_totals(sim, &t);
-  const double samples = (double)undisturbed->samples * t.train_s / undisturbed->train_s;
-  f.goodput = (double)t.samples / samples;
-  f.not_trained = (int64_t)samples - t.samples;
-  return f;
-}
-
 static void show_sums(const gt_job *job, const gt_sim *sim, const gt_sim_totals *t) {
   gt_region_result r;
   double compute = 0, wan = 0, local = 0, wall = 0;
@@ -240,19 +229,6 @@ static void say_decision(const gt_job *job, size_t region, int64_t step, const c
                    what, choice, why);
 }
 
-/* Simulates the job without its faults. */
-static gt_status simulate_undisturbed(gt_sim_totals *t, const gt_sim_spec *of) {
-  gt_job job = *of->job;
-  gt_sim_spec spec = *of;
-  gt_sim *sim = NULL;
-  job.nfaults = 0;
-  spec.job = &job;
-  GT_TRY(gt_sim_run(&sim, &spec));
-  gt_sim_get_totals(sim, t);
-  gt_sim_close(sim);
-  return GT_OK;
-}
-
 static gt_status simulate(const simulate_options *o, const gt_job *job, const gt_job_prices *prices,
                           const gt_links *links) {
   gt_sim_shape shape;
@@ -277,15 +253,15 @@ static gt_status simulate(const simulate_options *o, const gt_job *job, const gt
   spec.pipe = spec.pipes ? spec.pipes[0] : NULL;
   if (spec.pipe) spec.decided = say_decision;
   if (status == GT_OK) status = choose(&spec, &choice);
-  gt_sim_totals undisturbed = {0};
-  if (status == GT_OK && job->nfaults > 0) status = simulate_undisturbed(&undisturbed, &spec);
-  if (status == GT_OK) status = gt_sim_run(&sim, &spec);
+  gt_sim_totals undisturbed;
+  gt_fault_result faults;
+  const bool disturbed = job->nfaults > 0;
+  if (status == GT_OK)
+    status =
+        disturbed ? gt_sim_run_faults(&sim, &faults, &undisturbed, &spec) : gt_sim_run(&sim, &spec);
   double wall_s = gt_seconds(gt_now() - from);
-  if (status == GT_OK) {
-    gt_fault_result faults;
-    if (job->nfaults > 0) faults = faults_of(sim, &undisturbed);
-    status = show_with_cost(o, job, prices, &shape, sim, wall_s, job->nfaults > 0 ? &faults : NULL);
-  }
+  if (status == GT_OK)
+    status = show_with_cost(o, job, prices, &shape, sim, wall_s, disturbed ? &faults : NULL);
   if (status == GT_OK) show_end(sim, wall_s);
   gt_sim_close(sim);
   gt_sim_pipes_close(spec.pipes, job);

@@ -94,7 +94,8 @@
    COUNT(nfaults),                                                                                 \
    sizeof(gt_job_fault),                                                                           \
    .max = 1e6,                                                                                     \
-   .meaning = "list of faults, for `geotrain simulate`: regions are lost and return, links are "   \
+   .meaning = "list of faults, for `geotrain simulate` and `plan`: regions are lost and return, "  \
+              "links are "                                                                         \
               "cut; times are counted from the start of the run"},                                 \
       FAULT("region", KEY_STRING, 0, region, "name of the region that is lost, or of mtbf"),       \
       FAULT_TIME("lost", lost_s, "time at which the region is lost"),                              \

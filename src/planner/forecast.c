@@ -111,21 +111,26 @@ static gt_planner_outcome outcome_of(const gt_planner *p, const gt_job *job,
   return o;
 }
 
+static gt_sim_spec spec_of(const gt_planner *p, const gt_planner_candidate *c, const gt_job *job,
+                           const gt_links *links) {
+  return (gt_sim_spec){.job = job,
+                       .links = links,
+                       .parameters = p->shape.parameters,
+                       .tensors = p->shape.tensors,
+                       .ntensors = p->shape.ntensors,
+                       .buffers = p->shape.buffers,
+                       .samples = p->shape.samples,
+                       .held = p->shape.held,
+                       .tests = p->shape.tests,
+                       .routes = c->chosen ? &c->topology.of[c->topology.best].routes : NULL};
+}
+
 static gt_status predict(gt_sim_forecast *out, const gt_planner *p, const gt_planner_candidate *c,
                          const gt_job *job) {
   gt_links *links = NULL;
-  gt_status status = gt_links_create(&links, job);
-  gt_sim_spec spec = {.job = job,
-                      .links = links,
-                      .parameters = p->shape.parameters,
-                      .tensors = p->shape.tensors,
-                      .ntensors = p->shape.ntensors,
-                      .buffers = p->shape.buffers,
-                      .samples = p->shape.samples,
-                      .held = p->shape.held,
-                      .tests = p->shape.tests};
-  if (c->chosen) spec.routes = &c->topology.of[c->topology.best].routes;
-  if (status == GT_OK) status = gt_sim_predict(out, &spec, p->max_events);
+  GT_TRY(gt_links_create(&links, job));
+  const gt_sim_spec spec = spec_of(p, c, job, links);
+  const gt_status status = gt_sim_predict(out, &spec, p->max_events);
   gt_links_close(links);
   return status;
 }
@@ -147,6 +152,55 @@ gt_status gt_planner_simulate(const gt_planner *p, const gt_planner_candidate *c
     set->forecast = forecast;
   else
     gt_sim_forecast_close(&forecast);
+  gt_job_close(job);
+  return status;
+}
+
+/* ---- with faults ----------------------------------------------------------------------------- */
+
+#define EVENTS_MOST 3e7 /* of a run that is simulated in full: about half a minute */
+
+static void take_faults(gt_planner_faults *f, const gt_planner *p, const gt_job *job,
+                        const gt_sim *sim, const gt_sim_totals *undisturbed) {
+  const size_t n = job->nregions;
+  double *bytes = GT_NEW_ARRAY(double, n *n);
+  gt_link_result link;
+  gt_sim_totals t;
+  gt_sim_get_totals(sim, &t);
+  for (size_t i = 0; i < n * n; i++) {
+    if (i / n == i % n) continue;
+    gt_sim_link(sim, i / n, i % n, &link);
+    bytes[i] = (double)(link.bytes_sent + link.bytes_other);
+  }
+  f->known = true;
+  f->code = t.code;
+  f->wall_s = t.virtual_s;
+  f->undisturbed_s = undisturbed->virtual_s;
+  gt_plan_job_cost(&f->cost, job, &p->prices, t.virtual_s, bytes);
+  gt_free(bytes);
+}
+
+gt_status gt_planner_disturb(gt_planner *p) {
+  const gt_planner_candidate *c = &p->candidates[p->choice];
+  const gt_planner_set *set = gt_planner_proposed(c);
+  gt_planner_faults *f = &p->faults;
+  gt_job *job = NULL;
+  gt_links *links = NULL;
+  gt_sim *sim = NULL;
+  gt_sim_totals undisturbed;
+  if (p->job->nfaults == 0) return GT_OK;
+  if ((double)p->max_events / set->at[GT_PLANNER_EXPECTED].part > EVENTS_MOST) return GT_OK;
+  gt_progress_part("faults: ");
+  GT_TRY(gt_planner_load(&job, p, c, NULL, 0));
+  gt_planner_fit(job, p, c, set->counts);
+  gt_status status = gt_links_create(&links, job);
+  if (status == GT_OK) {
+    const gt_sim_spec spec = spec_of(p, c, job, links);
+    status = gt_sim_run_faults(&sim, &f->found, &undisturbed, &spec);
+  }
+  if (status == GT_OK) take_faults(f, p, job, sim, &undisturbed);
+  gt_sim_close(sim);
+  gt_links_close(links);
   gt_job_close(job);
   return status;
 }

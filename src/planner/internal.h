@@ -78,6 +78,15 @@ typedef struct {
   char why[256];
 } gt_planner_candidate;
 
+/* The run of the choice with the job's faults, simulated in full, and without them. */
+typedef struct {
+  bool known;
+  gt_status code; /* as in gt_sim_totals */
+  double wall_s, undisturbed_s;
+  gt_cost_result cost; /* owned */
+  gt_fault_result found;
+} gt_planner_faults;
+
 struct gt_planner {
   gt_planner_options options;
   gt_job *job; /* as given by the user */
@@ -90,7 +99,8 @@ struct gt_planner {
   gt_planner_candidate *candidates;
   size_t ncandidates, room;
   size_t cheapest, fastest, choice; /* indices of candidates */
-  double slurm_s;                   /* time limit for Slurm */
+  gt_planner_faults faults;
+  double slurm_s; /* time limit for Slurm */
   char **notes;                     /* sentences after the table; owned */
   size_t nnotes, notes_room;
 };
@@ -137,6 +147,8 @@ void gt_planner_fit(gt_job *job, const gt_planner *p, const gt_planner_candidate
 gt_status gt_planner_simulate(const gt_planner *p, const gt_planner_candidate *c,
                               gt_planner_set *set, gt_planner_case which);
 void gt_planner_set_close(gt_planner_set *set);
+/* Simulates the choice with the job's faults, if it has any and the run has few enough events. */
+gt_status gt_planner_disturb(gt_planner *p);
 /* Returns the cost that compares sets: USD, or machine hours if no price is known. */
 double gt_planner_cost(const gt_planner *p, const gt_planner_outcome *o);
 /* Returns the ranks of a region with these counts, including its PS. */

@@ -138,7 +138,7 @@ static double slurm_time(const gt_planner *p) {
   const gt_job *job = p->job;
   double s = job->plan.start_s +
              gt_planner_proposed(&p->candidates[p->choice])->at[GT_PLANNER_HIGH].figures.wall_s +
-             job->slurm.signal_before_s;
+             job->slurm.signal_before_s + fmax(0, p->faults.wall_s - p->faults.undisturbed_s);
   s = ceil(s / job->plan.billing_s - 1e-9) * job->plan.billing_s;
   return ceil(s / MINUTE - 1e-9) * MINUTE;
 }
@@ -150,6 +150,7 @@ gt_status gt_planner_choose(gt_planner *p) {
   p->fastest = least(p, time_of, cost_of, true);
   p->choice = by_time ? least(p, time_of, cost_of, false) : least(p, cost_of, time_of, false);
   if (p->choice == p->ncandidates) return none_fits(p);
+  GT_TRY(gt_planner_disturb(p));
   p->slurm_s = slurm_time(p);
   return GT_OK;
 }
@@ -292,6 +293,20 @@ static void note_skipped(gt_planner *p) {
   }
 }
 
+static void note_faults(gt_planner *p) {
+  const gt_job *job = p->job;
+  const gt_planner_faults *f = &p->faults;
+  if (job->nfaults == 0) return;
+  if (!f->known)
+    note(p, "faults are in no figure: the run has too many events for a plan; geotrain simulate "
+            "has them");
+  else if (f->code != GT_OK)
+    note(p, "with faults the run ends with %d, because a lost region does not return", f->code);
+  else if (job->plan.deadline_s > 0 && job->plan.start_s + f->wall_s > job->plan.deadline_s)
+    note(p, "with faults the run ends after plan.deadline");
+  note(p, "a job written by --write has no faults");
+}
+
 static void add_notes(gt_planner *p) {
   if (!any_factor(p))
     note(p, "accuracy is not predicted: candidates are compared at equal samples "
@@ -301,6 +316,7 @@ static void add_notes(gt_planner *p) {
   note_sets(p);
   note_topology(p);
   note_part(p);
+  note_faults(p);
   note_links(p);
   note_prices(p);
   note_assumed(p);
@@ -370,6 +386,7 @@ void gt_planner_close(gt_planner *p) {
   if (!p) return;
   for (size_t i = 0; i < p->ncandidates; i++) close_candidate(&p->candidates[i]);
   close_texts(p->notes, p->nnotes);
+  gt_plan_job_cost_close(&p->faults.cost);
   gt_free(p->candidates);
   gt_free(p->pools);
   gt_job_prices_close(&p->prices);

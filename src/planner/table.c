@@ -272,6 +272,15 @@ static void print_choice(FILE *to, const gt_planner *p) {
     gt_print_wrapped(to, LABEL, "choice     %s, the cheapest", c->label);
 }
 
+static void print_faults(FILE *to, const gt_planner *p) {
+  const gt_planner_faults *f = &p->faults;
+  if (!f->known) return;
+  fprintf(to, "\nwith faults    %.2f s instead of %.2f s, %.4g %s\n", f->wall_s, f->undisturbed_s,
+          p->prices.known ? f->cost.usd : f->cost.machine_hours,
+          p->prices.known ? "USD" : "machine hours");
+  gt_print_faults(to, &f->found);
+}
+
 static bool any_assumed(const gt_planner *p) {
   for (size_t i = 0; i < p->ncandidates; i++)
     if (gt_planner_proposed(&p->candidates[i])->at[GT_PLANNER_EXPECTED].cost.assumed ||
@@ -288,6 +297,7 @@ void gt_planner_print(FILE *to, const gt_planner *p) {
   print_choice(to, p);
   if (p->job->nregions <= 2 * FEW) print_regions(to, p, set, mark(&set->at[GT_PLANNER_EXPECTED]));
   if (p->job->nregions <= FEW) print_links(to, p, set);
+  print_faults(to, p);
   int64_t minutes = (int64_t)(p->slurm_s / 60);
   fputc('\n', to);
   gt_print_wrapped(
@@ -428,6 +438,17 @@ static json_t *texts(char *const *list, size_t n) {
   return out;
 }
 
+static json_t *faults(const gt_planner *p) {
+  const gt_planner_faults *f = &p->faults;
+  if (!f->known) return json_null();
+  return json_pack("{s:o,s:o,s:o,s:o,s:o,s:i,s:I,s:I}", "wall_s", number(f->wall_s),
+                   "undisturbed_s", number(f->undisturbed_s), "usd",
+                   number_or_null(p->prices.known, f->cost.usd), "machine_hours",
+                   number(f->cost.machine_hours), "goodput", number(f->found.goodput), "code",
+                   (int)f->code, "losses", (json_int_t)f->found.losses, "not_trained",
+                   (json_int_t)f->found.not_trained);
+}
+
 gt_status gt_planner_json(FILE *to, const gt_planner *p) {
   const gt_job *job = p->job;
   json_t *candidates = json_array();
@@ -435,7 +456,7 @@ gt_status gt_planner_json(FILE *to, const gt_planner *p) {
   for (size_t i = 0; i < p->ncandidates; i++)
     all &= json_array_append_new(candidates, candidate(p, &p->candidates[i])) == 0;
   json_t *root = json_pack(
-      "{s:s,s:s,s:I,s:o,s:o,s:o,s:o,s:o,s:b,s:b,s:o,s:o,s:I,s:I,s:I,s:o,s:o}", "job", job->name,
+      "{s:s,s:s,s:I,s:o,s:o,s:o,s:o,s:o,s:b,s:b,s:o,s:o,s:I,s:I,s:I,s:o,s:o,s:o}", "job", job->name,
       "model", gt_model_names[job->model.name], "parameters", (json_int_t)p->shape.parameters,
       "margin", number(p->options.margin), "deadline_s",
       number_or_null(job->plan.deadline_s > 0, job->plan.deadline_s), "budget_usd",
@@ -444,7 +465,7 @@ gt_status gt_planner_json(FILE *to, const gt_planner *p) {
       (int)p->shape.assumed, "missing_prices", texts(p->prices.missing, p->prices.nmissing),
       "candidates", candidates, "cheapest", (json_int_t)p->cheapest, "fastest",
       (json_int_t)p->fastest, "choice", (json_int_t)p->choice, "slurm_time_s", number(p->slurm_s),
-      "notes", texts(p->notes, p->nnotes));
+      "faults", faults(p), "notes", texts(p->notes, p->nnotes));
   char *text = root && all ? json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) : NULL;
   json_decref(root);
   if (!text) return GT_FAIL(GT_ERR_FAULT, "the plan of %s is not a JSON object", job->name);

@@ -24,7 +24,9 @@ static void fill_numbers(gt_job *job, const gt_planner *p, const gt_planner_set 
   const gt_figures *o = &set->at[GT_PLANNER_EXPECTED].figures;
   double bytes = ceil(ROOM_BYTES * most_bytes(set));
   bool own_limit = job->limits.wan_bytes > 0 && !p->job->plan.predicted.strategy;
-  if (!own_limit && bytes > 0) job->limits.wan_bytes = bytes;
+  const bool limitable = job->sync.on_loss != GT_ON_LOSS_CONTINUE;
+  job->nfaults = 0; /* geotrain train has none */
+  if (!own_limit && bytes > 0 && limitable) job->limits.wan_bytes = bytes;
   job->slurm.time_s = p->slurm_s;
   job->plan.predicted.wall_s = o->wall_s;
   job->plan.predicted.wall_low_s = set->at[GT_PLANNER_LOW].figures.wall_s;

@@ -51,6 +51,31 @@ gt_status gt_sim_run(gt_sim **out, const gt_sim_spec *spec) {
   return status;
 }
 
+static gt_status run_undisturbed(gt_sim_totals *totals, const gt_sim_spec *of) {
+  gt_job job = *of->job;
+  gt_sim_spec spec = *of;
+  gt_sim *sim = NULL;
+  job.nfaults = 0;
+  spec.job = &job;
+  GT_TRY(gt_sim_run(&sim, &spec));
+  gt_sim_get_totals(sim, totals);
+  gt_sim_close(sim);
+  return GT_OK;
+}
+
+gt_status gt_sim_run_faults(gt_sim **out, gt_fault_result *faults, gt_sim_totals *undisturbed,
+                            const gt_sim_spec *spec) {
+  gt_sim_totals t;
+  GT_TRY(run_undisturbed(undisturbed, spec));
+  GT_TRY(gt_sim_run(out, spec));
+  gt_sim_get_totals(*out, &t);
+  const double samples = (double)undisturbed->samples * t.train_s / undisturbed->train_s;
+  *faults = gt_sim_faults_of(*out);
+  faults->goodput = (double)t.samples / samples;
+  faults->not_trained = (int64_t)samples - t.samples;
+  return GT_OK;
+}
+
 /* ---- forecasts ------------------------------------------------------------------------------- */
 
 static void take(gt_sim_forecast *f, const gt_sim *sim) {

@@ -179,4 +179,18 @@ json four.yaml # bench/planning says how long it takes
 says "12 candidates, each with its set" 'len(p["candidates"]) == 12 and all(ranks(k["plan"])[3] == 9 for k in p["candidates"])'
 says "all in proportion: none is dearer than everything everywhere" 'all(k["saved"] >= 0 and k["longer"] < 0.0101 for k in p["candidates"])'
 
+# ---- faults -----------------------------------------------------------------------------------------------------------------------
+
+faults='faults=[{region: e, lost: 20 s, back: 40 s}]'
+sed -i '/^plan:/s/strategies.*32\], //' four.yaml
+json four.yaml --set sync.on_loss=continue --set 'limits.wan_patience=5 s' --set "$faults" --write faulty.yaml
+says "faults: more time, also for Slurm" \
+  'p["faults"]["losses"] == 1 and p["faults"]["wall_s"] > p["faults"]["undisturbed_s"] + 10 and p["slurm_time_s"] > 240 + c["plan"]["high"]["wall_s"] + 10'
+"$GEOTRAIN" info faulty.yaml --flat >flat
+check "the written job has no faults, and no limit that on_loss excludes" same "$(grep -E '^(faults|limits.wan_bytes)' flat)" ""
+plain simulate faulty.yaml --set "$faults" --out faulty
+says "the time is that of simulate" 'p["faults"]["wall_s"] == json.load(open("faulty/summary.json"))["virtual_s"]'
+plan faulty four.yaml --set "$faults"
+ended "a table with faults" 0 '^with faults +[0-9.]+ s instead of [0-9.]+ s, ' '^losses +1: ' 'has no faults'
+
 finish
