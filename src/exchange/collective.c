@@ -99,11 +99,16 @@ void gt_allreduce_behind(gt_allreduce *r, uint64_t samples) {
   r->samples += (int64_t)samples;
 }
 
+/* A region that has returned takes part again, from the next round on. */
+static void rejoin(gt_allreduce *r) {
+  if (r->rejoins) r->own = r->posted = r->applied;
+  r->rejoins = false;
+}
+
 /* Begins the region's next round. */
 static void contribute(gt_allreduce *r) {
   ops_of(r)->again(r);
-  if (r->rejoins) r->own = r->posted = r->applied;
-  r->rejoins = false;
+  rejoin(r);
   r->over = 0;
   r->own++;
 }
@@ -120,6 +125,7 @@ static void pack(gt_allreduce *r, gt_allreduce *to, size_t step) {
 static gt_allreduce *take_part(gt_allreduce *r, bool abstains) {
   gt_allreduce *to = r->first ? r->first : r;
   contribute(to);
+  rejoin(r);
   r->staged = r->first != NULL;
   r->abstained = to->abstained = abstains;
   return to;

@@ -211,6 +211,13 @@ static void note_round(w_region *r) {
 
 /* ---- laws of the end ------------------------------------------------------------------------- */
 
+/* The members' shares, which `ama` takes as they are, add up to 1. */
+static void check_weights(const w_region *r, const gt_ps_view *v) {
+  double sum = 0;
+  for (size_t i = 0; i < v->members && v->epoch > 0; i++) sum += r->ps->epoch.weights[i];
+  w_check(r->world, v->epoch == 0 || fabs(sum - 1) < 1e-12);
+}
+
 static void check_end(run *r) {
   world *w = r->w;
   const bool waits = w_lockstep(&w->spec), sma = strcmp(w->spec.strategy, "sma") == 0,
@@ -222,6 +229,7 @@ static void check_end(run *r) {
     const w_region *x = &w->regions[i];
     const gt_ps_view v = w_view(w, i);
     if (x->dead || v.minority) continue; /* others can have continued from an earlier round */
+    check_weights(x, &v);
     const int64_t total = (int64_t)w->spec.until.epochs * w_per_epoch(&w->spec, i);
     for (int64_t b = 0; b < W_BATCHES; b++)
       w_check(w, moves ? (x->ever[b] > 0) == (b < total) : x->kept.trained[b] == (b < total));
@@ -272,23 +280,30 @@ static void lose_in(const w_spec *spec, const w_problem *problem, uint64_t most,
   w_close(w);
 }
 
-static void lose(uint64_t seed, run *sum) {
+static void lose(uint64_t seed, uint64_t most, run *sum) {
   const w_spec s = scenario(seed);
-  lose_in(&s, &w_plain, 5, sum);
+  lose_in(&s, &w_plain, most, sum);
 }
 
 /* With SEED in the environment: only that world. */
-static void test_losses(void) {
-  const size_t worlds = cases(6000, 1500);
+static void lose_many(uint64_t first, size_t worlds, uint64_t most) {
   const char *only = getenv("SEED");
   run sum = {0};
-  if (only) {
-    lose(strtoull(only, NULL, 10), &sum);
-    return;
-  }
-  for (uint64_t seed = 0; seed < worlds; seed++) lose(seed, &sum);
+  if (only) first = strtoull(only, NULL, 10), worlds = 1;
+  for (size_t i = 0; i < worlds; i++) lose(first + i, most, &sum);
   printf("%lld kills, %lld returns, %lld cuts, %lld ends of a minority\n", (long long)sum.kills,
          (long long)sum.returns, (long long)sum.cuts, (long long)sum.ends);
+}
+
+static void test_losses(void) {
+  lose_many(0, cases(6000, 1200), 5);
+}
+
+/* Also the worlds in which faults were found. */
+static void test_more_losses(void) {
+  static const uint64_t found[] = {1571, 6921, 17951, 29191, 35841, 59201};
+  for (size_t i = 0; i < sizeof found / sizeof *found; i++) lose_many(found[i], 1, 14);
+  lose_many(60000, cases(6000, 300), 14);
 }
 
 /* A region that returns continues from what the group has of it: ssgd and sma, with a step of all
@@ -401,4 +416,4 @@ static void test_divisors(void) {
   assert_true(checked > (int64_t)worlds);
 }
 
-TESTS(test_losses, test_positions, test_divisors)
+TESTS(test_losses, test_more_losses, test_positions, test_divisors)

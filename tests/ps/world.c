@@ -281,8 +281,9 @@ static void host_whole(void *ctx, int64_t round) {
   r->wholes++;
   w_check(w, w->spec.change || w_view(w, r->id).whole_sound == (round != w->spec.unsound));
   for (size_t i = 0; i < w->n && !w_view(w, r->id).minority && !w_view(w, r->id).out; i++)
-    w_check(w,
-            !gt_ps_is_member(r->ps, i) || w->regions[i].dead || w_find_copy(&w->regions[i], round));
+    w_check(w, !gt_ps_is_member(r->ps, i) || w->regions[i].dead ||
+                   w_find_copy(&w->regions[i], round) ||
+                   w_view(w, i).epoch > w_view(w, r->id).epoch); /* it has continued since */
   while (r->ncopies && r->copies[0].round < round - 1) w_forget_copy(r, 0);
 }
 

@@ -16,6 +16,7 @@
 #define LIMIT_S   60.0
 #define FRAME_MAX ((size_t)200000)
 #define WINDOW    ((size_t)8)
+#define FILES     256
 #define DAY       86400.0
 
 typedef struct {
@@ -158,22 +159,32 @@ static bool all_acknowledged(const end *e, size_t self) {
   return e->sent == e->wanted;
 }
 
+/* True if the file is one end of a connection. */
+static bool is_end(int fd, bool dialler) {
+  struct sockaddr_in here, there;
+  socklen_t size = sizeof here, other = sizeof there;
+  return getpeername(fd, (struct sockaddr *)&there, &other) == 0 && there.sin_family == AF_INET &&
+         getsockname(fd, (struct sockaddr *)&here, &size) == 0 &&
+         ntohs(dialler ? there.sin_port : here.sin_port) == port;
+}
+
 /* Closes one end of the connection, with the bytes that it has not read; of several connections,
    about half of them. */
 static void cut(bool dialler) {
   const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
-  for (int fd = 3; fd < 256; fd++) {
-    struct sockaddr_in here, there;
-    socklen_t size = sizeof here;
-    if (streams > 1 && fd % 4 < 2) continue;
-    if (getpeername(fd, (struct sockaddr *)&there, &size) != 0 || there.sin_family != AF_INET)
-      continue;
-    size = sizeof here;
-    if (getsockname(fd, (struct sockaddr *)&here, &size) == 0 &&
-        ntohs(dialler ? there.sin_port : here.sin_port) == port)
+  for (int fd = 3; fd < FILES; fd++)
+    if ((streams == 1 || fd % 4 >= 2) && is_end(fd, dialler))
       assert_int_equal(dup2(nowhere, fd), fd);
-  }
   close(nowhere);
+}
+
+/* Makes the system's buffers smaller than many frames, so that frames leave on all connections. */
+static void narrow(int bytes) {
+  for (int fd = 3; fd < FILES; fd++)
+    if (is_end(fd, false) || is_end(fd, true)) {
+      setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+      setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+    }
 }
 
 /* cuts: breaks the connection so many times, at moments drawn. */
@@ -186,6 +197,7 @@ static void exchange(end ends[2], uint64_t frames, int cuts) {
   while (ends[0].received < all || ends[1].received < all || !all_acknowledged(&ends[0], 0) ||
          !all_acknowledged(&ends[1], 1)) {
     assert_true(gt_now() < until);
+    if (streams > 1) narrow(65536);
     for (size_t i = 0; i < 2; i++) {
       step(&ends[i], i);
       if (cuts == 0 || ends[0].received + ends[1].received < next) continue;
@@ -226,6 +238,27 @@ static void frames_of_several_connections_are_in_order(void) {
     frames_arrive(i == 1 ? "ca/ca.pem" : NULL, 0);
     frames_arrive(i == 1 ? "ca/ca.pem" : NULL, 4);
   }
+  streams = 1;
+}
+
+/* The frames of a cut connection wait for a new one: behind a later frame, which waits for them, they
+   would not be read until that connection is given up, too. */
+static void frames_do_not_follow_later_ones(void) {
+  end ends[2];
+  streams = 2;
+  for (size_t i = 0; i < 2; i++) open_end(&ends[i], i, NULL);
+  exchange(ends, 8, 0);
+  narrow(8192);
+  ends[0].wanted += 2;
+  step(&ends[0], 0); /* a long frame, and a short one */
+  gt_stream *s = ends[0].t->lanes[1].streams;
+  assert_true(s[0].sending != s[1].sending);
+  gt_lane_lose(ends[0].t, 1, s[0].sending ? &s[0] : &s[1], "cut");
+  ends[0].wanted -= 2;
+  const gt_ns start = gt_now();
+  exchange(ends, 2, 0);
+  assert_true(gt_now() - start < 5 * GT_SECOND);
+  for (size_t i = 0; i < 2; i++) close_end(&ends[i]);
   streams = 1;
 }
 
@@ -545,12 +578,13 @@ static void strangers_do_not_disturb(void) {
 int main(void) {
   gt_peers *world = gt_net_start(LIMIT_S);
   alone = gt_peers_of_mpi(MPI_COMM_SELF, false);
-  const int failed = RUN_TESTS(
-      set_up, tear_down, frames_arrive_with_tls, frames_arrive_without_tls,
-      cut_connections_are_made_again, frames_of_several_connections_are_in_order,
-      only_the_region_is_greeted, expired_certificates_are_refused, own_files_must_fit,
-      an_impostor_is_not_sent_to, wrong_records_break_the_connection, duplicates_are_dropped,
-      damaged_frames_are_refused, strangers_do_not_disturb, a_silent_path_is_noticed);
+  const int failed =
+      RUN_TESTS(set_up, tear_down, frames_arrive_with_tls, frames_arrive_without_tls,
+                cut_connections_are_made_again, frames_of_several_connections_are_in_order,
+                frames_do_not_follow_later_ones, only_the_region_is_greeted,
+                expired_certificates_are_refused, own_files_must_fit, an_impostor_is_not_sent_to,
+                wrong_records_break_the_connection, duplicates_are_dropped,
+                damaged_frames_are_refused, strangers_do_not_disturb, a_silent_path_is_noticed);
   gt_peers_close(alone);
   gt_net_finalize(world, LIMIT_S);
   return failed;
