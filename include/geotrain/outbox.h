@@ -146,6 +146,8 @@ void gt_outbox_reported(gt_outbox *o, size_t peer, double bytes);
    known. */
 double gt_outbox_posted(const gt_outbox *o);
 double gt_outbox_wan_bytes(const gt_outbox *o);
+/* True if some message has not left yet. */
+bool gt_outbox_sends(const gt_outbox *o);
 /* True if messages wait for bytes that the cap will never allow: the run has to end. */
 bool gt_outbox_exhausted(const gt_outbox *o);
 

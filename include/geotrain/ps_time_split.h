@@ -20,7 +20,7 @@ typedef struct {
 
 /* Adds the time up to now to its cause; called after every event.  receiving: a message of the peer
    has begun to arrive. */
-void gt_time_split_account(gt_time_split *split, const gt_ps *ps, const gt_ps_spec *spec,
+void gt_time_split_account(gt_time_split *split, const gt_ps *ps,
                            bool (*receiving)(const void *ctx, size_t peer), const void *ctx,
                            gt_ns now);
 /* Seconds of a worker's average mini-batch; aggregate: the rest. */

@@ -64,8 +64,8 @@ typedef struct {
 struct gt_outbox {
   gt_outbox_spec spec;
   gt_outbox_use use;
-  outbox_peer *peers;    /* nregions */
-  size_t unacknowledged; /* messages, of all peers */
+  outbox_peer *peers;            /* nregions */
+  size_t queued, unacknowledged; /* messages, of all peers */
   gt_payload **pool;
   size_t npool, pool_capacity;
   outbox_account account;

@@ -68,6 +68,10 @@ void gt_outbox_stop(gt_outbox *o) {
   o->account.stopped = true;
 }
 
+bool gt_outbox_sends(const gt_outbox *o) {
+  return o->queued > 0;
+}
+
 bool gt_outbox_exhausted(const gt_outbox *o) {
   return o->account.exhausted;
 }
@@ -376,6 +380,7 @@ void gt_outbox_enqueue(gt_outbox *o, size_t peer, const gt_frame_header *head, g
                         .behind = p->queued > 0,
                         .posted = o->now};
   p->queued++;
+  o->queued++;
   p->own += m->own;
   o->unacknowledged++;
   payload->refs++;
@@ -416,6 +421,7 @@ void gt_outbox_post(gt_outbox *o, size_t peer, const gt_outbox_message *message)
 
 static void has_left(gt_outbox *o, outbox_peer *p, const outbox_message *m) {
   p->queued--;
+  o->queued--;
   p->own -= m->own;
   account_left(o, wire_bytes(m));
 }

@@ -101,7 +101,7 @@ struct gt_planner {
   size_t cheapest, fastest, choice; /* indices of candidates */
   gt_planner_faults faults;
   double slurm_s; /* time limit for Slurm */
-  char **notes;                     /* sentences after the table; owned */
+  char **notes;   /* sentences after the table; owned */
   size_t nnotes, notes_room;
 };
 

@@ -2,27 +2,23 @@
    (docs/time-split.md). */
 #include <math.h>
 
-#include "geotrain/ps_state.h"
 #include "geotrain/ps_time_split.h"
+#include "internal.h"
 
 /* While the region's messages are being sent, held workers wait for the upload; otherwise for the
    download, if a message is arriving. */
-static gt_held_by held_by(const gt_ps *ps, const gt_ps_view *v, size_t nregions, size_t self,
-                          bool (*receiving)(const void *ctx, size_t peer), const void *ctx) {
-  bool arriving = false;
-  if (!v->held && v->phase != GT_PS_DRAINING) return GT_HELD_NOT;
-  for (size_t p = 0; p < nregions; p++) {
-    gt_ps_link link;
-    if (p == self) continue;
-    gt_ps_get_link(ps, p, &link);
-    if (link.queued > 0) return GT_HELD_UPLOAD;
-    arriving |= receiving(ctx, p);
-  }
-  return arriving ? GT_HELD_DOWNLOAD : GT_HELD_NOT;
+static gt_held_by held_by(const gt_ps *ps, bool (*receiving)(const void *ctx, size_t peer),
+                          const void *ctx) {
+  if (!ps->held && ps->phase != GT_PS_DRAINING) return GT_HELD_NOT;
+  if (gt_outbox_sends(ps->outbox)) return GT_HELD_UPLOAD;
+  for (size_t p = 0; p < ps->spec.nregions; p++)
+    if (p != ps->spec.self && receiving(ctx, p)) return GT_HELD_DOWNLOAD;
+  return GT_HELD_NOT;
 }
 
 /* A worker that computes while the PS is held does not wait. */
-static double waiting_share(const gt_ps *ps, size_t nworkers) {
+static double waiting_share(const gt_ps *ps) {
+  const size_t nworkers = ps->spec.nworkers;
   size_t waiting = 0;
   gt_ns since;
   int64_t batch;
@@ -30,13 +26,12 @@ static double waiting_share(const gt_ps *ps, size_t nworkers) {
   return nworkers > 0 ? (double)waiting / (double)nworkers : 0;
 }
 
-void gt_time_split_account(gt_time_split *s, const gt_ps *ps, const gt_ps_spec *spec,
+void gt_time_split_account(gt_time_split *s, const gt_ps *ps,
                            bool (*receiving)(const void *ctx, size_t peer), const void *ctx,
                            gt_ns now) {
-  gt_ps_view v;
-  gt_ns span = now - s->since;
-  gt_ps_get_view(ps, now, &v);
-  const bool training = v.phase == GT_PS_TRAINING || v.phase == GT_PS_DRAINING, before = s->begun;
+  const gt_ns span = now - s->since;
+  const bool training = ps->phase == GT_PS_TRAINING || ps->phase == GT_PS_DRAINING,
+             before = s->begun;
   s->since = now;
   s->begun = true;
   /* time up to the event that ends training counts, later time does not */
@@ -46,8 +41,8 @@ void gt_time_split_account(gt_time_split *s, const gt_ps *ps, const gt_ps_spec *
   if (s->held_by == GT_HELD_UPLOAD) s->use.upload += (gt_ns)(s->held_share * (double)span);
   if (s->held_by == GT_HELD_DOWNLOAD) s->use.download += (gt_ns)(s->held_share * (double)span);
   if (s->over) return;
-  s->held_by = held_by(ps, &v, spec->nregions, spec->self, receiving, ctx);
-  s->held_share = s->held_by == GT_HELD_NOT ? 0 : waiting_share(ps, spec->nworkers);
+  s->held_by = held_by(ps, receiving, ctx);
+  s->held_share = s->held_by == GT_HELD_NOT ? 0 : waiting_share(ps);
 }
 
 void gt_time_split_batch(const gt_time_split *s, const gt_ps_view *v, const gt_ps_spec *spec,

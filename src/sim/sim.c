@@ -388,7 +388,7 @@ void gt_sim_settle(sim_region *r) {
   gt_sim *sim = r->sim;
   const gt_ns now = gt_timeline_now(r->timeline);
   gt_ps_view v;
-  if (sim->exact) gt_time_split_account(&r->split, r->ps, gt_ps_made_of(r->ps), receiving, r, now);
+  if (sim->exact) gt_time_split_account(&r->split, r->ps, receiving, r, now);
   gt_ps_get_view(r->ps, now, &v);
   r->steps = v.steps;
   r->training = v.phase == GT_PS_TRAINING;

@@ -51,7 +51,7 @@ static bool receiving(const void *gateway, size_t peer) {
 }
 
 void gt_server_account(gt_server *s, gt_ns now) {
-  gt_time_split_account(&s->split, s->ps, gt_ps_made_of(s->ps), receiving, s->gateway, now);
+  gt_time_split_account(&s->split, s->ps, receiving, s->gateway, now);
 }
 
 void gt_server_watch_regions(gt_server *s, gt_ns now) {
