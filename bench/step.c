@@ -139,6 +139,7 @@ int main(int argc, char **argv) {
   options o;
   gt_graph *graph;
   gt_optim *optim;
+  gt_isa_fit_blas(argv);
   if (parse(argc, argv, &o) != 0) {
     fputs(usage, stderr);
     return 2;

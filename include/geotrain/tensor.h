@@ -31,6 +31,11 @@ gt_status gt_isa_choose(const char *name);
 /* Returns the OPENBLAS_CORETYPE (set before OpenBLAS is loaded) that keeps OpenBLAS within the set
    in use; NULL: no limit is needed. */
 const char *gt_isa_blas_cap(void);
+/* Restarts the program (exec) with another OPENBLAS_CORETYPE, if the kernels that OpenBLAS has
+   selected while it was loaded exceed the set in use, or if OpenBLAS does not know this CPU and has
+   selected its slowest ones.  Call it after gt_isa_choose and before MPI_Init.  Returns if nothing
+   has to change, or nothing can. */
+void gt_isa_fit_blas(char **argv);
 
 /* ---- vectors --------------------------------------------------------------------------------- */
 

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli.h"
 #include "geotrain/tensor.h"
@@ -21,19 +20,15 @@ static int finish(gt_status status, bool said) {
   return (int)status;
 }
 
-/* Selects the instruction set.  GEOTRAIN_ISA also applies to OpenBLAS, which selects its kernels
-   while it is loaded, before main. If it selected a higher set than allowed, the program restarts
-   itself with OpenBLAS limited. */
+/* Selects the instruction set, which also applies to OpenBLAS. */
 static gt_status choose_isa(char **argv) {
   GT_TRY(gt_isa_choose(getenv("GEOTRAIN_ISA")));
-  const char *core = gt_isa_blas_cap(), *given = getenv("OPENBLAS_CORETYPE");
-  if (!core) return GT_OK;
-  if ((!given || strcmp(given, core) != 0) && setenv("OPENBLAS_CORETYPE", core, 1) == 0)
-    (void)execv("/proc/self/exe", argv);
-  gt_log(
-      GT_LOG_WARN,
-      "GEOTRAIN_ISA is %s, and OpenBLAS keeps its core %s: this build of it cannot be held to less",
-      gt_isa_name(gt_isa_used()), gt_kernels_blas_core());
+  gt_isa_fit_blas(argv);
+  if (gt_isa_blas_cap())
+    gt_log(GT_LOG_WARN,
+           "GEOTRAIN_ISA is %s, and OpenBLAS keeps its core %s: this build of it cannot be held to "
+           "less",
+           gt_isa_name(gt_isa_used()), gt_kernels_blas_core());
   return GT_OK;
 }
 

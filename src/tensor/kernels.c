@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "direct.h"
 #include "kernels.h"
@@ -114,4 +115,19 @@ const char *gt_isa_blas_cap(void) {
   const gt_isa isa = gt_isa_used();
   if (core_isa(gt_kernels_blas_core()) <= isa) return NULL;
   return isa == GT_ISA_AVX2 ? "Haswell" : "Prescott"; /* SSE3: the lowest in OpenBLAS */
+}
+
+/* A CPU that is newer than OpenBLAS: 0.3.21 takes an Emerald Rapids Xeon for a Prescott. */
+static const char *unknown_cpu(void) {
+  const gt_isa isa = gt_isa_used();
+  if (isa == GT_ISA_PLAIN || core_isa(gt_kernels_blas_core()) != GT_ISA_PLAIN) return NULL;
+  if (getenv("OPENBLAS_CORETYPE") || !strstr(openblas_get_config(), "DYNAMIC_ARCH")) return NULL;
+  return isa == GT_ISA_AVX512 ? "SkylakeX" : "Haswell";
+}
+
+void gt_isa_fit_blas(char **argv) {
+  const char *cap = gt_isa_blas_cap(), *core = cap ? cap : unknown_cpu(),
+             *given = getenv("OPENBLAS_CORETYPE");
+  if (!core || (given && strcmp(given, core) == 0)) return;
+  if (setenv("OPENBLAS_CORETYPE", core, 1) == 0) (void)execv("/proc/self/exe", argv);
 }

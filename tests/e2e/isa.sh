@@ -20,6 +20,7 @@ jq_py() { python3 -c 'import json, sys; s = json.load(open(sys.argv[1] + "/summa
 best=$(info "instruction set")
 check "the best is one of the three" grep -qx "plain\|avx2\|avx512" <<<"$best"
 completes "as it comes" 4 job.yaml --run-dir best
+[ "$best" = plain ] || check "OpenBLAS uses it" grep -vqx Prescott <<<"$(info "openblas core")"
 check "every region's set is recorded" same "$(sets best)" "$best $best"
 
 GEOTRAIN_ISA=avx51 "$GEOTRAIN" info >words 2>&1
