@@ -114,6 +114,7 @@ static double rate(evaluator *e, const options *o) {
 int main(int argc, char **argv) {
   options o;
   evaluator e;
+  gt_isa_fit_blas(argv);
   if (parse(argc, argv, &o) != 0) {
     fputs(usage, stderr);
     return 2;

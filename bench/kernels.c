@@ -211,6 +211,7 @@ int main(int argc, char **argv) {
   gt_precision precision = GT_F32;
   const char *only = "", *why;
   size_t turns = 7;
+  gt_isa_fit_blas(argv);
   for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
     if (c == 'p') precision = strcmp(optarg, "bf16") == 0 ? GT_BF16 : GT_F32;
     if (c == 't') turns = (size_t)atol(optarg);

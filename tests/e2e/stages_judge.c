@@ -459,6 +459,7 @@ int main(int argc, char **argv) {
   gt_job *job;
   size_t words = 0;
   if (argc < 2) return 2;
+  gt_isa_fit_blas(argv); /* as geotrain does */
   const size_t n = (size_t)argc - 2;
   while (words < n && !strchr(argv[2 + words], '=')) words++;
   done(gt_job_load(&job, argv[1], (const char *const *)argv + 2 + words, n - words));
