@@ -62,6 +62,8 @@ gt_status gt_sim_run_faults(gt_sim **out, gt_fault_result *faults, gt_sim_totals
 /* Returns the result as in summary.json; accuracies are NaN. */
 void gt_sim_region(const gt_sim *sim, size_t region, gt_region_result *result);
 void gt_sim_link(const gt_sim *sim, size_t from, size_t to, gt_link_result *result);
+/* Returns the bytes sent on each link (nregions x nregions, row: sender); the caller frees them. */
+double *gt_sim_link_bytes(const gt_sim *sim);
 
 /* ---- forecasts ------------------------------------------------------------------------------- */
 

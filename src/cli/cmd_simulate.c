@@ -113,15 +113,7 @@ static void show_sums(const gt_job *job, const gt_sim *sim, const gt_sim_totals 
 
 static void cost_of(gt_cost_result *out, const gt_job *job, const gt_job_prices *prices,
                     const gt_sim *sim, const gt_sim_totals *t) {
-  size_t n = job->nregions;
-  gt_link_result link;
-  double *bytes = GT_NEW_ARRAY(double, n *n);
-  for (size_t a = 0; a < n; a++)
-    for (size_t b = 0; b < n; b++) {
-      if (a == b) continue;
-      gt_sim_link(sim, a, b, &link);
-      bytes[a * n + b] = (double)(link.bytes_sent + link.bytes_other);
-    }
+  double *bytes = gt_sim_link_bytes(sim);
   gt_plan_job_cost(out, job, prices, t->virtual_s, bytes);
   gt_free(bytes);
 }

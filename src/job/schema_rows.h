@@ -95,8 +95,7 @@
    sizeof(gt_job_fault),                                                                           \
    .max = 1e6,                                                                                     \
    .meaning = "list of faults, for `geotrain simulate` and `plan`: regions are lost and return, "  \
-              "links are "                                                                         \
-              "cut; times are counted from the start of the run"},                                 \
+              "links are cut; times are counted from the start of the run"},                       \
       FAULT("region", KEY_STRING, 0, region, "name of the region that is lost, or of mtbf"),       \
       FAULT_TIME("lost", lost_s, "time at which the region is lost"),                              \
       FAULT("back", KEY_TIME, KEY_ABOVE_MIN, back_s,                                               \

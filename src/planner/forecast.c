@@ -158,20 +158,13 @@ gt_status gt_planner_simulate(const gt_planner *p, const gt_planner_candidate *c
 
 /* ---- with faults ----------------------------------------------------------------------------- */
 
-#define EVENTS_MOST 3e7 /* of a run that is simulated in full: about half a minute */
+#define EVENTS_MOST 3e7 /* of a run that is simulated in full */
 
 static void take_faults(gt_planner_faults *f, const gt_planner *p, const gt_job *job,
                         const gt_sim *sim, const gt_sim_totals *undisturbed) {
-  const size_t n = job->nregions;
-  double *bytes = GT_NEW_ARRAY(double, n *n);
-  gt_link_result link;
+  double *bytes = gt_sim_link_bytes(sim);
   gt_sim_totals t;
   gt_sim_get_totals(sim, &t);
-  for (size_t i = 0; i < n * n; i++) {
-    if (i / n == i % n) continue;
-    gt_sim_link(sim, i / n, i % n, &link);
-    bytes[i] = (double)(link.bytes_sent + link.bytes_other);
-  }
   f->known = true;
   f->code = t.code;
   f->wall_s = t.virtual_s;

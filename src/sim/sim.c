@@ -579,3 +579,15 @@ void gt_sim_link(const gt_sim *sim, size_t from, size_t to, gt_link_result *resu
   else
     gt_sim_wire_result(r, to, result);
 }
+
+double *gt_sim_link_bytes(const gt_sim *sim) {
+  double *bytes = GT_NEW_ARRAY(double, sim->n * sim->n);
+  gt_link_result link;
+  for (size_t a = 0; a < sim->n; a++)
+    for (size_t b = 0; b < sim->n; b++) {
+      if (a == b) continue;
+      gt_sim_link(sim, a, b, &link);
+      bytes[a * sim->n + b] = (double)(link.bytes_sent + link.bytes_other);
+    }
+  return bytes;
+}

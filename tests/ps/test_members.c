@@ -285,7 +285,7 @@ static void lose(uint64_t seed, uint64_t most, run *sum) {
   lose_in(&s, &w_plain, most, sum);
 }
 
-/* With SEED in the environment: only that world. */
+/* Runs random worlds; with SEED in the environment, only that one. */
 static void lose_many(uint64_t first, size_t worlds, uint64_t most) {
   const char *only = getenv("SEED");
   run sum = {0};
@@ -302,7 +302,8 @@ static void test_losses(void) {
 /* Also the worlds in which faults were found. */
 static void test_more_losses(void) {
   static const uint64_t found[] = {1571, 6921, 17951, 29191, 35841, 59201};
-  for (size_t i = 0; i < sizeof found / sizeof *found; i++) lose_many(found[i], 1, 14);
+  const size_t n = getenv("SEED") ? 0 : sizeof found / sizeof *found;
+  for (size_t i = 0; i < n; i++) lose_many(found[i], 1, 14);
   lose_many(60000, cases(6000, 300), 14);
 }
 
