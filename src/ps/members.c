@@ -417,6 +417,8 @@ static void take_ready(gt_ps *ps, size_t from, int64_t number, const int64_t *wo
   gt_ps_set_read(words + 1, e->lacks + from * ranges, ranges);
   if (number != e->number || !e->member[from]) return;
   e->joins[from] = false; /* it asked before it was taken in */
+  gt_outbox_hold(ps->outbox, from, false);
+  gt_outbox_retry(ps->outbox);
   gt_ps_send_states(ps, from);
   end_freeze(ps);
   /* it can be the decider */

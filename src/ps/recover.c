@@ -171,8 +171,10 @@ static void renew_links(gt_ps *ps, const ps_decision *d) {
       gt_outbox_renew(ps->outbox, p, false);
     } else if (all || d->late[p] || !was) {
       gt_outbox_renew(ps->outbox, p, true);
+      gt_outbox_hold(ps->outbox, p, true); /* it can be not connected yet */
       e->since[p] = d->number;
     }
+    if (e->ready[p] >= d->number) gt_outbox_hold(ps->outbox, p, false);
   }
 }
 
@@ -249,6 +251,7 @@ void gt_ps_enter_epoch(gt_ps *ps, const ps_decision *d) {
   e->late_self = d->late[ps->spec.self];
   e->place = d->place;
   regroup(ps, d);
+  gt_outbox_retry(ps->outbox);
   renew_round(ps, d->round);
   if (!e->fresh) take_place(ps);
   ps->told = 0;

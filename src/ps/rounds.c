@@ -45,9 +45,10 @@ static void stop_with(gt_ps *ps, gt_status code) {
   if (code != GT_OK) gt_outbox_stop(ps->outbox);
 }
 
-/* Holds the messages for peers that have not taken the round. */
+/* With several replicas: holds the messages for peers that have not taken the round. */
 static void hold_outboxes(gt_ps *ps) {
-  for (size_t p = 0; p < ps->spec.nregions; p++) gt_outbox_hold(ps->outbox, p, gt_ps_behind(ps, p));
+  for (size_t p = 0; ps->apart && p < ps->spec.nregions; p++)
+    gt_outbox_hold(ps->outbox, p, gt_ps_behind(ps, p));
 }
 
 void gt_ps_round_unsound(gt_ps *ps) {
