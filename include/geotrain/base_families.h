@@ -125,10 +125,18 @@ enum {
    regions. */
 #define GT_TOPOLOGIES(X)                                                                           \
   X(GT_TOPOLOGY_MESH, "mesh", gt_topology_mesh, GT_ALL_WITH_ALL)                                   \
-  X(GT_TOPOLOGY_HUB, "hub", gt_topology_hub, GT_ROOTED | GT_ROOT_NAMED)                            \
+  X(GT_TOPOLOGY_HUB, "hub", gt_topology_hub, GT_ROOTED | GT_ROOT_NAMED | GT_HAS_QUORUM)            \
   X(GT_TOPOLOGY_TREE, "tree", gt_topology_tree, GT_ROOTED | GT_SEARCHED)                           \
   X(GT_TOPOLOGY_RING, "ring", gt_topology_ring, 0)
-enum { GT_ALL_WITH_ALL = 1, GT_ROOTED = 2, GT_ROOT_NAMED = 4, GT_CHOSEN = 8, GT_SEARCHED = 16 };
+enum {
+  GT_ALL_WITH_ALL = 1,
+  GT_ROOTED = 2,
+  GT_ROOT_NAMED = 4,
+  GT_CHOSEN = 8,
+  GT_SEARCHED = 16,
+  GT_HAS_QUORUM = 32
+};
+#define GT_QUORUM_REGIONS 64 /* with a quorum: maximum number of regions */
 
 /* sync.topology: one of those above is chosen when the run starts. */
 #define GT_TOPOLOGY_TO_CHOOSE(X) X(GT_TOPOLOGY_AUTO, "auto", none, GT_CHOSEN | GT_SEARCHED)

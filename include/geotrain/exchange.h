@@ -246,8 +246,8 @@ double gt_exchange_residual(const gt_exchange *x);
 /* Returns the number of open collectives.  A range is the index of a collective, in the order of
    opening. */
 size_t gt_exchange_ranges(const gt_exchange *x);
-/* Returns the last round that this region contributed to (all-reduce), or the `value` of its last
-   gt_broadcast_post (broadcast). */
+/* Returns the last round that this region contributed to (all-reduce; with a quorum the number of
+   its contributions), or the `value` of its last gt_broadcast_post (broadcast). */
 int64_t gt_exchange_count(const gt_exchange *x, size_t range);
 
 /* ---- collectives ----------------------------------------------------------------------------- */
@@ -263,6 +263,12 @@ typedef struct {
   bool additive;
   /* All-reduce: regions may abstain; checkpoints then contain which contributions are empty. */
   bool abstains;
+  /* All-reduce over a hub: above 0, a round is complete when contributions with this share of the
+     weight of the regions that train have arrived, and `grace` has passed since.  A later
+     contribution is in the next round, with the weight w / (1 + s / 4) if s rounds have passed
+     without its region.  At most GT_QUORUM_REGIONS regions. */
+  double quorum;
+  gt_ns grace;
   /* Tensors of the first vector, for the codec; NULL: the tensors of the exchange. */
   const gt_view *tensors;
   size_t ntensors;
@@ -311,6 +317,15 @@ bool gt_allreduce_answered(const gt_allreduce *r);
 void gt_allreduce_answer(gt_allreduce *r, gt_vec made);
 /* True if the round of this region's contribution has not been applied yet. */
 bool gt_allreduce_waiting(const gt_allreduce *r);
+/* Returns when the grace of a round ends: call gt_exchange_start then.  GT_NEVER: no round has a
+   quorum and waits for others.  Only with a quorum. */
+gt_ns gt_allreduce_grace(const gt_allreduce *r);
+/* Returns the number of this region's contributions minus those that are in means: 1 or 0; below 0
+   if a region that has returned has the counts of the group.  Only with a quorum. */
+int64_t gt_allreduce_open_contributions(const gt_allreduce *r);
+/* Saves or loads what all regions know about the contributions in means, a part of the state that
+   members have in common.  Only with a quorum. */
+gt_status gt_allreduce_included_state(gt_allreduce *r, gt_state_direction direction);
 /* True if the region must not make a step: gt_allreduce_waiting, or, after a resume, rounds of
    other regions are still to be applied. */
 bool gt_allreduce_holds(const gt_allreduce *r);

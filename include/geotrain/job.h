@@ -231,6 +231,7 @@ typedef struct {
       double clip, outlier;
       int64_t warmup;
     } guard;
+    double quorum, grace_s; /* quorum 1: rounds have all regions */
     int fragments;
     int64_t delay;
     gt_late late;

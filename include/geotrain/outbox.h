@@ -55,6 +55,7 @@ void gt_outbox_open(gt_outbox *o, const gt_outbox_use *use);
 
 /* Sets the time of the event that is handled from now on. */
 void gt_outbox_at(gt_outbox *o, gt_ns now);
+gt_ns gt_outbox_now(const gt_outbox *o);
 /* Sets the checkpoint round of all later messages. */
 void gt_outbox_round(gt_outbox *o, int64_t round);
 /* Keeps the data messages to the peer in the outbox (true), or lets them leave (false). */

@@ -58,8 +58,8 @@ typedef struct {
   double test_perplexity;                      /* 0: not a text */
   gt_codec_result codec;
   gt_mean_result mean; /* on the lead at the end, if regions have different test sets */
-  int64_t nonfinite, excluded;
-  double residual; /* gt_exchange_residual */
+  int64_t nonfinite, excluded, missed; /* as in gt_ps_view */
+  double residual;                     /* gt_exchange_residual */
   /* of earlier starts after their last checkpoint, for lost work; not in wall_s */
   double lost_s;
   int64_t earlier_starts;

@@ -88,6 +88,10 @@ typedef struct {
   int64_t fragments, delay;
   gt_late late;
   double local_weight;
+  /* sma, over a hub: above 0, a round ends `grace` after contributions with this share of the weight
+     have arrived (gt_collective_spec); regions then send d_i. */
+  double quorum;
+  gt_ns grace;
   /* sma: with a clip or an outlier above 0 contributions are judged; regions then send d_i. */
   gt_guard_options guard;
   /* Members can change: sma keeps the model of the last round for members that lack it. */
@@ -157,6 +161,7 @@ struct gt_sync {
   gt_sync_env env;
   bool *done;       /* nregions: the peer makes no more steps */
   int64_t excluded; /* contributions that were in no mean */
+  int64_t missed;   /* rounds that have ended without this region, while it trained */
 };
 
 /* Returns the table of a strategy. */

@@ -35,6 +35,8 @@ static gt_allreduce *open_plain(gt_exchange *x, const gt_collective_spec *spec, 
   r->b = b;
   gt_exchange_add(x, &r->base, spec, a.n + b.n, coder);
   r->base.allreduce = r;
+  r->quorum.grace = GT_NEVER;
+  if (spec->quorum > 0) r->quorum.included = GT_NEW_ARRAY(int64_t, GT_QUORUM_REGIONS);
   r->mean = vector_of(x, a.n + b.n);
   ops->open(r);
   return r;
@@ -79,6 +81,7 @@ gt_allreduce *gt_allreduce_open(gt_exchange *x, const gt_collective_spec *spec, 
 
 static void close_plain(gt_allreduce *r) {
   ops_of(r)->close(r);
+  gt_free(r->quorum.included);
   gt_free(r->mean.data);
   gt_exchange_remove(&r->base);
 }
@@ -111,6 +114,8 @@ static void contribute(gt_allreduce *r) {
   rejoin(r);
   r->over = 0;
   r->own++;
+  r->quorum.from = r->own > r->quorum.missed ? r->own - r->quorum.missed : 1;
+  r->quorum.made++;
 }
 
 /* Encodes the contribution of a codec's step to the all-reduce of that step. */
@@ -205,6 +210,24 @@ bool gt_allreduce_waiting(const gt_allreduce *r) {
   return r->own > r->applied || r->staged;
 }
 
+gt_ns gt_allreduce_grace(const gt_allreduce *r) {
+  return r->quorum.grace > gt_outbox_now(r->base.x->spec.outbox) ? r->quorum.grace : GT_NEVER;
+}
+
+int64_t gt_allreduce_applied(const gt_allreduce *r, size_t region) {
+  const size_t *regions = r->base.x->spec.regions;
+  if (r->base.spec.quorum <= 0) return r->applied;
+  return r->quorum.included[regions ? regions[region] : region];
+}
+
+static int64_t included_of(const gt_allreduce *r) {
+  return gt_allreduce_applied(r, r->base.x->spec.self);
+}
+
+int64_t gt_allreduce_open_contributions(const gt_allreduce *r) {
+  return r->quorum.made - included_of(r);
+}
+
 bool gt_allreduce_holds(const gt_allreduce *r) {
   return gt_allreduce_waiting(r) || gt_allreduce_lacks(r) ||
          (r->rejoins && (r->unheard || r->applied < gt_allreduce_floor(r, true)));
@@ -213,7 +236,8 @@ bool gt_allreduce_holds(const gt_allreduce *r) {
 bool gt_allreduce_is_last(const gt_allreduce *r) {
   const gt_exchange *x = r->base.x;
   for (size_t i = 0; i < x->spec.nregions; i++)
-    if (i != x->spec.self && (!x->done[i] || r->base.count[i] > r->applied)) return false;
+    if (i != x->spec.self && (!x->done[i] || r->base.count[i] > gt_allreduce_applied(r, i)))
+      return false;
   return true;
 }
 
@@ -252,6 +276,20 @@ void gt_allreduce_copy_own(const gt_allreduce *r, gt_vec body) {
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
+gt_status gt_allreduce_included_state(gt_allreduce *r, gt_state_direction direction) {
+  const gt_state_field included = {"included", GT_TYPE_I64, r->quorum.included, GT_QUORUM_REGIONS};
+  return gt_state_fields(direction, r->base.spec.owner, &included, 1);
+}
+
+static gt_status quorum_state(gt_allreduce *r, const char *prefix, gt_state_direction direction) {
+  const gt_state_field fields[] = {{"mask", GT_TYPE_I64, &r->quorum.mask, 1},
+                                   {"from", GT_TYPE_I64, &r->quorum.from, 1},
+                                   {"missed", GT_TYPE_I64, &r->quorum.missed, 1},
+                                   {"made", GT_TYPE_I64, &r->quorum.made, 1}};
+  GT_TRY(GT_STATE_FIELDS(direction, prefix, fields));
+  return gt_allreduce_included_state(r, direction);
+}
+
 static gt_status plain_state(gt_allreduce *r, gt_state_direction direction) {
   char prefix[64];
   const gt_state_field counters[] = {{"own", GT_TYPE_I64, &r->own, 1},
@@ -263,6 +301,7 @@ static gt_status plain_state(gt_allreduce *r, gt_state_direction direction) {
   snprintf(prefix, sizeof prefix, "%srounds/", r->base.spec.owner);
   GT_TRY(GT_STATE_FIELDS(direction, prefix, counters));
   if (r->base.spec.abstains) GT_TRY(gt_state_fields(direction, prefix, &abstained, 1));
+  if (r->base.spec.quorum > 0) GT_TRY(quorum_state(r, prefix, direction));
   if (direction.from) {
     ops_of(r)->again(r);
     r->rejoins = r->over != 0;
@@ -394,6 +433,7 @@ static void open_again(gt_allreduce *r, int64_t applied, int64_t floor) {
   if (r->applied > applied) r->applied = applied;
   r->late_floor = floor;
   r->unheard = 0;
+  r->quorum.grace = GT_NEVER;
   gt_exchange_cut(&r->base);
   ops_of(r)->open(r);
 }
@@ -403,6 +443,7 @@ static void set_own(gt_allreduce *r, int64_t applied, bool open) {
   if (open) r->own = applied + 1;
   if (!open && r->own > applied) r->own = applied;
   r->posted = open ? applied : r->own;
+  if (open) r->quorum.from = r->own;
 }
 
 /* Contributes again, with the codec's first step. */
@@ -420,7 +461,8 @@ void gt_allreduce_regroup(gt_allreduce *r, int64_t applied, int64_t floor, bool 
   gt_exchange_spec spec = r->base.x->spec;
   const bool open = !late && (r->own > applied || (r->staged && r->own == applied));
   if (late) {
-    r->over = r->over || r->leaving;
+    const bool is_void = !again && gt_allreduce_waiting(r); /* contributes again */
+    r->over = (r->over || r->leaving) && !is_void;
     r->rejoins = !r->over;
     r->abstained = r->leaving = 0;
   }
@@ -431,6 +473,8 @@ void gt_allreduce_regroup(gt_allreduce *r, int64_t applied, int64_t floor, bool 
   open_again(r, applied, floor);
   set_own(r, applied, open);
   if (again) r->applied = applied - 1;
+  if (r->base.spec.quorum > 0 && !open && !gt_allreduce_lacks(r))
+    r->quorum.made = included_of(r); /* one in flight is void */
   if (r->first) {
     r->first->rejoins = r->rejoins;
     r->first->applied = applied;
@@ -455,8 +499,17 @@ void gt_broadcast_regroup(gt_broadcast *b) {
 }
 
 float gt_allreduce_adopt(gt_allreduce *r) {
-  const bool took_part = !r->rejoins && r->own == r->target && !r->abstained;
+  const bool has_quorum = r->base.spec.quorum > 0,
+             counts = has_quorum ? gt_allreduce_open_contributions(r) <= 0 : r->own == r->target,
+             took_part = !r->rejoins && counts && !r->abstained;
   r->applied = r->target;
+  if (has_quorum) {
+    r->quorum.missed = counts ? 0 : r->quorum.missed + 1;
+    if (r->own <= r->applied) { /* one in flight is lost */
+      r->own = r->posted = r->applied;
+      r->quorum.made = included_of(r);
+    }
+  }
   ops_of(r)->again(r);
   return took_part ? (float)gt_allreduce_weight(r) : 0;
 }

@@ -335,7 +335,8 @@ size_t gt_exchange_body_max(const gt_exchange *x) {
   return most;
 }
 
-/* Returns GT_ERR_FAULT if the round has been applied already. */
+/* Returns GT_ERR_FAULT if the round has been applied already.  With a quorum a contribution can be
+   late, which the topology checks. */
 static gt_status check_round(const gt_allreduce *r, const gt_frame_header *head) {
   if ((int64_t)head->value > r->applied) return GT_OK;
   return GT_FAIL(GT_ERR_FAULT, "data is of step or round %lld; expected one after %lld",
@@ -359,7 +360,7 @@ gt_status gt_exchange_check(const gt_exchange *x, size_t from, const gt_frame_he
   if (routed != topology->routed)
     return GT_FAIL(GT_ERR_FAULT, "data has %s route; expected over a %s %s", routed ? "a" : "no",
                    topology->name, topology->routed ? "one" : "none");
-  if (c->allreduce) GT_TRY(check_round(c->allreduce, head));
+  if (c->allreduce && c->spec.quorum <= 0) GT_TRY(check_round(c->allreduce, head));
   if (x->held.of[from].n > 0) return check_piece(c, head); /* those before it come first */
   if (c->allreduce && topology->allreduce->check)
     return topology->allreduce->check(c->allreduce, from, head);
@@ -564,6 +565,7 @@ size_t gt_exchange_ranges(const gt_exchange *x) {
 int64_t gt_exchange_count(const gt_exchange *x, size_t range) {
   const gt_collective *c = x->first;
   while (c->id != range) c = c->next;
-  if (c->allreduce) return c->allreduce->own;
+  const gt_allreduce *r = c->allreduce;
+  if (r) return c->spec.quorum > 0 ? r->quorum.made : r->own;
   return c->broadcast->posted > c->broadcast->lost ? c->broadcast->posted : 0;
 }

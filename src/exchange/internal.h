@@ -165,6 +165,15 @@ struct gt_allreduce {
   /* For a codec with two steps (else NULL): the all-reduce of the payloads of the first step.  This
      all-reduce has those of the second. */
   gt_allreduce *first;
+  /* With a quorum (exchange.h). */
+  struct {
+    uint64_t mask;     /* regions whose contributions are in `mean`, as bits */
+    int64_t from;      /* the round for which the last contribution was begun */
+    int64_t missed;    /* means without this region, since its last contribution in one */
+    int64_t made;      /* contributions of this region */
+    int64_t *included; /* GT_QUORUM_REGIONS, by number in the outbox: contributions in means */
+    gt_ns grace;       /* when the next round no longer waits; GT_NEVER: it has no quorum yet */
+  } quorum;
   int64_t staged;  /* 1: a contribution is in the first step */
   int64_t leaving; /* 1: that contribution is the region's last */
   char owner[32];  /* of the first step */
@@ -206,6 +215,9 @@ static inline int64_t gt_allreduce_floor(const gt_allreduce *r, bool late) {
 static inline bool gt_allreduce_lacks(const gt_allreduce *r) {
   return r->target > r->applied;
 }
+/* Returns the region's last contribution that has been applied: its round, or with a quorum its
+   number, like gt_exchange_count. */
+int64_t gt_allreduce_applied(const gt_allreduce *r, size_t region);
 /* True if all other regions are done, and all rounds that they contributed to have been applied. */
 bool gt_allreduce_is_last(const gt_allreduce *r);
 /* Returns the weight of this region's contribution. */

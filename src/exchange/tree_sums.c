@@ -2,11 +2,13 @@
    A region adds up and forwards each piece as soon as it has arrived from all its children.  It
    adds the sums of its children and its own contribution, the terms, in region order; so a hub
    gives the same bits as a mesh.  A sum is sent as the weighted mean of its regions, together with
-   their weight. */
+   their weight.  With a quorum (only over a hub) the root begins a round without the regions whose
+   contributions are late; its mean tells every region which contributions it contains. */
 #include "inbox.h"
 #include "tree.h"
 
-#define NO_MORE INT64_MAX /* the term will not contribute to any round */
+#define NO_MORE    INT64_MAX /* the term will not contribute to any round */
+#define LATE_DECAY 0.25 /* a contribution that is s rounds late has the weight w / (1 + s / 4) */
 
 typedef struct {
   gt_allreduce base;
@@ -40,13 +42,17 @@ static bool is_root(const sums *t) {
   return tree_of(t)->parent == spec_of(t)->self;
 }
 
+static bool has_quorum(const sums *t) {
+  return t->base.base.spec.quorum > 0;
+}
+
 static void sums_open(gt_allreduce *r) {
   sums *t = of(r);
   const gt_exchange_spec *spec = spec_of(t);
   const size_t nterms = tree_of(t)->nterms;
   gt_inbox_open(&t->inbox, spec->nregions, 1, r->base.piece, spec->with_memory, true);
   t->taken = GT_NEW_ARRAY(int64_t, nterms);
-  for (size_t i = 0; i < nterms; i++) t->taken[i] = r->target;
+  for (size_t i = 0; i < nterms; i++) t->taken[i] = has_quorum(t) ? 0 : r->target;
   t->takes = GT_NEW_ARRAY(bool, nterms);
 }
 
@@ -69,23 +75,33 @@ static int64_t own_next(const sums *t) {
   return r->over && !r->rejoins ? NO_MORE : 0;
 }
 
+/* True if the region of the term is done, and all its contributions have been taken. */
+static bool is_region_over(const sums *t, size_t term, size_t region) {
+  const gt_allreduce *r = &t->base;
+  const int64_t taken = has_quorum(t) ? gt_allreduce_applied(r, region) : t->taken[term];
+  return r->base.x->done[region] && r->base.count[region] <= taken;
+}
+
 /* True if all regions of the term are done, and all their contributions have been taken. */
 static bool is_over(const sums *t, size_t term) {
   const gt_exchange *x = t->base.base.x;
   for (size_t i = x->tree.begin[term]; i < x->tree.begin[term + 1]; i++) {
     const size_t region = x->tree.members[i];
-    if (!x->done[region] || t->base.base.count[region] > t->taken[term]) return false;
+    if (!is_region_over(t, term, region)) return false;
   }
   return true;
 }
 
-/* Returns the round of the term's next contribution; 0: not known yet. */
+/* Returns the round of the term's next contribution; 0: not known yet.  With a quorum it is not
+   known before all pieces have arrived, and a late one is of the next round. */
 static int64_t next_of(const sums *t, size_t term) {
   const size_t region = tree_of(t)->terms[term];
   if (region == spec_of(t)->self) return own_next(t);
   const gt_inbox_slot *slot = gt_inbox_front(&t->inbox, region);
-  if (slot) return slot->value;
-  return is_over(t, term) ? NO_MORE : 0;
+  if (!slot) return is_over(t, term) ? NO_MORE : 0;
+  if (!has_quorum(t)) return slot->value;
+  if (gt_inbox_count(&t->inbox, region) < (int64_t)t->base.base.npieces) return 0;
+  return slot->value > t->base.applied ? slot->value : t->base.applied + 1;
 }
 
 /* True if all active regions of the term were done before a resume and now make steps again.  Such
@@ -96,28 +112,55 @@ static bool only_later(const sums *t, size_t term) {
   if (tree_of(t)->terms[term] == x->spec.self) return t->base.rejoins;
   for (size_t i = x->tree.begin[term]; i < x->tree.begin[term + 1]; i++) {
     const size_t region = x->tree.members[i];
-    const bool over = x->done[region] && t->base.base.count[region] <= t->taken[term];
-    if (!x->late[region] && !over) return false;
+    if (!x->late[region] && !is_region_over(t, term, region)) return false;
   }
   return true;
 }
 
+/* Returns the weight of a contribution that was begun for round `from` in the round `round`. */
+static double late_weight(double weight, int64_t round, int64_t from) {
+  return weight / (1 + LATE_DECAY * (double)(round - from));
+}
+
+/* Returns the weight of the term's contribution in the round that is being added up. */
 static double weight_of(const sums *t, size_t term) {
   const size_t region = tree_of(t)->terms[term];
-  return region == spec_of(t)->self ? gt_allreduce_weight(&t->base)
-                                    : gt_inbox_front(&t->inbox, region)->weight;
+  const bool own = region == spec_of(t)->self;
+  const gt_inbox_slot *slot = own ? NULL : gt_inbox_front(&t->inbox, region);
+  const double weight = own ? gt_allreduce_weight(&t->base) : slot->weight;
+  if (!has_quorum(t) || !is_root(t)) return weight;
+  return late_weight(weight, t->adding, own ? t->base.quorum.from : slot->value);
+}
+
+/* True if a round need not wait for the terms whose contributions have not arrived: it has a quorum,
+   and its grace is over. */
+static bool is_enough(sums *t) {
+  const gt_tree *tree = tree_of(t);
+  gt_allreduce *r = &t->base;
+  const gt_ns now = gt_outbox_now(spec_of(t)->outbox);
+  double here = 0, all = 0;
+  if (!has_quorum(t) || !is_root(t)) return false;
+  for (size_t i = 0; i < tree->nterms; i++) {
+    const int64_t next = next_of(t, i);
+    const double weight = next == NO_MORE ? 0 : spec_of(t)->weights[tree->terms[i]];
+    all += weight;
+    if (next != 0) here += weight;
+  }
+  if (here == 0 || here < r->base.spec.quorum * all) return false;
+  if (r->quorum.grace == GT_NEVER) r->quorum.grace = now + r->base.spec.grace;
+  return now >= r->quorum.grace;
 }
 
 /* Opens the next round.  False: it is not known yet which terms take part. */
 static bool open_round(sums *t) {
   const size_t nterms = tree_of(t)->nterms;
   while (t->clear < nterms && (next_of(t, t->clear) != 0 || only_later(t, t->clear))) t->clear++;
-  if (t->clear < nterms) return false;
+  if (t->clear < nterms && !is_enough(t)) return false;
   int64_t round = NO_MORE;
   bool later = false;
   for (size_t i = 0; i < nterms; i++) {
     const int64_t next = next_of(t, i);
-    later |= next == 0;
+    later |= next == 0 && only_later(t, i);
     if (next != 0 && next < round) round = next;
   }
   if (round == NO_MORE || (later && round > gt_allreduce_floor(&t->base, true))) return false;
@@ -125,6 +168,7 @@ static bool open_round(sums *t) {
   t->added = 0;
   t->clear = 0;
   t->total = 0;
+  t->base.quorum.grace = GT_NEVER;
   for (size_t i = 0; i < nterms; i++) {
     t->takes[i] = next_of(t, i) == round;
     if (t->takes[i]) t->total += weight_of(t, i);
@@ -189,6 +233,7 @@ static void send_down(const sums *t, gt_body of, gt_vec piece, int64_t round, in
                       double weight) {
   const gt_tree *tree = tree_of(t);
   gt_message m = message_of(t, of, round, number, weight);
+  m.detail = t->base.quorum.mask;
   m.to = tree->children;
   m.nto = tree->nchildren;
   if (tree->nchildren == 0) return;
@@ -204,13 +249,23 @@ static bool can_send_down(const sums *t, size_t floats) {
 
 static void end_round(sums *t) {
   gt_allreduce *r = &t->base;
-  for (size_t i = 0; i < tree_of(t)->nterms; i++)
-    if (t->takes[i]) t->taken[i] = t->adding;
-  if (r->own == t->adding) {
+  for (size_t i = 0; i < tree_of(t)->nterms; i++) {
+    if (!t->takes[i]) continue;
+    t->taken[i] = t->adding;
+    if (tree_of(t)->terms[i] != spec_of(t)->self) continue;
     r->posted = r->own;
     r->samples = 0;
   }
   t->adding = 0;
+}
+
+/* Returns the regions that take part in the round that is being added up, as bits; 0: there is no
+   quorum. */
+static uint64_t mask_of(const sums *t) {
+  uint64_t mask = 0;
+  for (size_t i = 0; has_quorum(t) && i < tree_of(t)->nterms; i++)
+    if (t->takes[i]) mask |= UINT64_C(1) << tree_of(t)->terms[i];
+  return mask;
 }
 
 /* Adds up the next piece and sends the sum.  False: a term's piece has not arrived, or the outbox
@@ -221,6 +276,7 @@ static bool add_piece(sums *t) {
   const gt_vec piece = piece_of(t, t->added), mean = t->total > 0 ? piece : gt_vec_of(NULL, 0);
   if (is_root(t)) {
     if (!can_send_down(t, piece.n)) return false;
+    t->base.quorum.mask = mask_of(t);
     add_up(t, mean);
     send_down(t, GT_BODY_SUM, mean, t->adding, t->added, t->total);
     if (t->base.base.coder && mean.n)
@@ -231,7 +287,8 @@ static bool add_piece(sums *t) {
   } else {
     if (!gt_exchange_can_post(&t->base.base, GT_ROOM_ANY, &tree->parent, 1, 1, piece.n))
       return false;
-    gt_message m = message_of(t, GT_BODY_SUM, t->adding, t->added, t->total);
+    const int64_t value = has_quorum(t) ? t->base.quorum.from : t->adding;
+    gt_message m = message_of(t, GT_BODY_SUM, value, t->added, t->total);
     m.to = &tree->parent;
     m.nto = 1;
     add_up(t, gt_exchange_fill(&t->base.base, &m, mean.n));
@@ -248,11 +305,22 @@ static bool add_piece(sums *t) {
    room. */
 static bool take_mean(sums *t, const gt_frame_header *head, gt_vec body) {
   if (t->got == (int64_t)t->base.base.npieces || !can_send_down(t, body.n)) return false;
+  t->base.quorum.mask = head->detail;
   send_down(t, GT_BODY_PASSED, body, (int64_t)head->value, t->got, head->route.weight);
   if (body.n) gt_vec_copy(piece_of(t, t->got), body);
   t->weight = head->route.weight;
   t->got++;
   return true;
+}
+
+/* With a quorum.  A contribution is of the next round at most. */
+static gt_status check_round(const gt_allreduce *r, const gt_frame_header *head, int64_t before,
+                             bool above) {
+  const int64_t round = (int64_t)head->value,
+                newest = r->applied > r->target ? r->applied : r->target;
+  if (round > before && (above || round <= newest + 1)) return GT_OK;
+  return GT_FAIL(GT_ERR_FAULT, "data is of round %lld; expected one after %lld%s", (long long)round,
+                 (long long)before, above ? "" : ", at most the next one");
 }
 
 /* Expects, from a child, the piece that follows its pending ones.  Expects, from the parent, the
@@ -274,6 +342,7 @@ static gt_status sums_check(const gt_allreduce *r, size_t from, const gt_frame_h
   if (!above)
     piece = (gt_inbox_count(&t->inbox, from) + (t->adding && t->takes[term] ? t->added : 0)) %
             (int64_t)t->base.base.npieces;
+  if (has_quorum(t)) GT_TRY(check_round(r, head, above ? r->applied : t->taken[term], above));
   const gt_vec expected = piece_of(t, piece);
   return gt_exchange_check_part(head, first_of(t, piece), weight > 0 ? expected.n : 0);
 }
@@ -284,6 +353,40 @@ static bool sums_receive(gt_allreduce *r, size_t from, const gt_frame_header *he
   return true;
 }
 
+/* The mean does not contain this region's contribution, which becomes one of the next round. */
+static void become_late(sums *t) {
+  gt_allreduce *r = &t->base;
+  const bool is_posted = r->posted == r->own;
+  if (t->adding == r->own) t->adding++;
+  r->own++;
+  r->posted = is_posted ? r->own : r->own - 1;
+}
+
+/* Counts the contributions of the next mean; returns the weight of this region's. */
+static double count_included(sums *t) {
+  gt_allreduce *r = &t->base;
+  const size_t self = spec_of(t)->self, *regions = spec_of(t)->regions;
+  const uint64_t mask = r->quorum.mask;
+  const int64_t round = r->applied + 1;
+  for (size_t i = 0; i < spec_of(t)->nregions; i++)
+    r->quorum.included[regions ? regions[i] : i] += (int64_t)(mask >> i & 1);
+  if (mask >> self & 1) {
+    r->quorum.missed = 0;
+    return late_weight(gt_allreduce_weight(r), round, r->quorum.from);
+  }
+  r->quorum.missed++;
+  if (r->own == round)
+    become_late(t);
+  else
+    r->own = r->posted = round;
+  return 0;
+}
+
+static double own_weight(sums *t) {
+  if (has_quorum(t)) return count_included(t);
+  return t->base.own == t->base.applied + 1 ? gt_allreduce_weight(&t->base) : 0;
+}
+
 static bool sums_next(gt_allreduce *r) {
   sums *t = of(r);
   while (t->got < (int64_t)t->base.base.npieces)
@@ -291,8 +394,8 @@ static bool sums_next(gt_allreduce *r) {
   if (t->got < (int64_t)t->base.base.npieces) return false;
   t->got = 0;
   r->empty = t->weight == 0;
-  r->share =
-      r->own == r->applied + 1 && !r->empty ? (float)(gt_allreduce_weight(r) / t->weight) : 0;
+  const double weight = own_weight(t);
+  r->share = r->empty ? 0 : (float)(weight / t->weight);
   return true;
 }
 
@@ -320,7 +423,7 @@ static gt_status sums_state(gt_allreduce *r, const char *prefix, gt_state_direct
   GT_TRY(gt_state_fields(direction, prefix, &taken, 1));
   GT_TRY(gt_state_flags(direction, prefix, "takes", t->takes, tree_of(t)->nterms));
   GT_TRY(GT_STATE_FIELDS(direction, prefix, fields));
-  if (t->got < 0 || t->added < 0 || (uint64_t)t->got >= t->base.base.npieces ||
+  if (t->got < 0 || t->added < 0 || (uint64_t)t->got >= t->base.base.npieces + has_quorum(t) ||
       (uint64_t)t->added >= t->base.base.npieces + (t->adding == 0))
     return GT_FAIL(GT_ERR_CKPT, "state \"%s\" has %lld and %lld pieces; expected fewer than %zu",
                    prefix, (long long)t->got, (long long)t->added, t->base.base.npieces);

@@ -182,6 +182,8 @@ gt_status gt_job_check_region(const gt_job *job, const char *source, const char 
                               const char *value);
 /* Checks the pipeline; also sets the region ids of its stages. */
 gt_status gt_job_check_pipeline(gt_job *job, const char *source);
+/* check_sync.c */
+gt_status gt_job_check_sync(const gt_job *job, const char *source);
 /* Checks regions that only aggregate. */
 gt_status gt_job_check_aggregating(const gt_job *job, const char *source);
 /* Checks wan.links and wan.outages; also sets their region ids. */

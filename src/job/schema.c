@@ -198,8 +198,7 @@ const job_key gt_job_keys[] = {
      .meaning = "rate of each direction of the region's access to the WAN, shared by its links; "
                 "default: unlimited"},
     {"regions[].address", KEY_STRING, KEY_OPTIONAL | KEY_ON_RESUME | KEY_WORD, IN_REGION(address),
-     .meaning =
-         "transport tcp: host:port at which the others reach its PS; default: it only dials"},
+     .meaning = "transport tcp: host:port at which others reach its PS; default: it only dials"},
     {"regions[].listen", KEY_STRING, AT_SITE | KEY_WORD, IN_REGION(listen),
      .meaning = "transport tcp: host:port at which its PS listens; default: address"},
     COMPUTE_ROWS("regions[].compute.", IN_REGION),
@@ -236,14 +235,12 @@ const job_key gt_job_keys[] = {
      .meaning = "USD per hour of one device; default: regions[].price, else that of the catalogue, "
                 "by place"},
     {"regions[].place", KEY_STRING, PLANNED | KEY_WORD, IN_REGION(place),
-     .meaning =
-         "place of the region in the catalogue of rates: CLOUD:PLACE, for example aws:london"},
+     .meaning = "place of the region in the catalogue of rates: CLOUD:PLACE, such as aws:london"},
     {"regions[].price", KEY_REAL, RATE, IN_REGION(price), .max = 1e9,
      .meaning = "USD per hour of a worker rank, or of a device without its own price; default: "
                 "that of the catalogue, by place"},
     {"regions[].ps_price", KEY_REAL, RATE, IN_REGION(ps_price), .max = 1e9,
-     .meaning =
-         "USD per hour of the parameter server's rank; default: that of the catalogue, by place"},
+     .meaning = "USD per hour of the parameter server's rank; default: the catalogue's, by place"},
     {"regions[].samples", KEY_I64, PLANNED, IN_REGION(samples), .min = 1, .max = 1e15,
      .meaning = "number of samples in the region, for plans and simulations without a data set"},
     {"regions[].ranks_min", KEY_INT, PLANNED, IN_REGION(ranks_min), .min = 1, .max = 1e6,
@@ -353,9 +350,8 @@ const job_key gt_job_keys[] = {
      .meaning = "momentum factor of the outer optimizer; adam: decay rate of its first moment"},
     {"sync.guard.outlier", KEY_REAL, 0, AT(sync.guard.outlier), .fallback = "0", .max = 1e6,
      STRATEGIES(AVERAGING),
-     .meaning =
-         "a region's part of a mean is left out if its norm is so many standard deviations "
-         "above the mean of its earlier norms (EDiT: 3), or if it is not finite; 0: none is"},
+     .meaning = "a region's part of a mean is left out if its norm is so many standard deviations "
+                "above the mean of earlier ones (EDiT: 3), or if it is not finite; 0: none is"},
     {"sync.guard.clip", KEY_REAL, 0, AT(sync.guard.clip), .fallback = "0", .max = 1e15,
      STRATEGIES(AVERAGING),
      .meaning = "largest norm of the mean change of the model, or of a fragment, in a round; parts "
@@ -363,13 +359,18 @@ const job_key gt_job_keys[] = {
     {"sync.guard.warmup", KEY_I64, 0, AT(sync.guard.warmup), .fallback = "20", .max = 1e15,
      STRATEGIES(AVERAGING),
      .meaning = "rounds of a region, or fragment, before one can be an outlier"},
+    {"sync.quorum", KEY_REAL, KEY_ABOVE_MIN, AT(sync.quorum), .fallback = "1", .max = 1,
+     STRATEGIES(AVERAGING),
+     .meaning = "over a hub: a round ends with parts of this share of the weight, after the grace; "
+                "a later part is in the next round, with less weight"},
+    {"sync.grace", KEY_TIME, 0, AT(sync.grace_s), .fallback = "1 s", .max = 86400,
+     STRATEGIES(AVERAGING), .meaning = "how long a round with its quorum waits for other regions"},
     {"sync.fragments", KEY_INT, 0, AT(sync.fragments), .fallback = "1", .min = 1, .max = 1024,
      STRATEGIES(AVERAGING),
      .meaning = "parts of the model with rounds of their own, evenly over the period, which they "
                 "divide: shorter messages, more often"},
     {"sync.delay", KEY_I64, 0, AT(sync.delay), .fallback = "0", .max = 1e15, STRATEGIES(AVERAGING),
-     .meaning = "steps that a region makes between sending its part of a mean and taking the mean; "
-                "less than the period"},
+     .meaning = "steps between sending a part of a mean and taking the mean; less than the period"},
     {"sync.late", KEY_CHOICE, 0, AT(sync.late), .fallback = "carry", .values = gt_late_names,
      STRATEGIES(AVERAGING),
      .meaning = "what becomes of the steps of the delay; carry: they are added to the mean; blend: "
@@ -379,9 +380,8 @@ const job_key gt_job_keys[] = {
      .meaning = "weight of the region's own model with blend"},
     {"sync.on_loss", KEY_CHOICE, 0, AT(sync.on_loss), .fallback = "stop",
      .values = gt_on_loss_names, STRATEGIES(SENDING),
-     .meaning =
-         "when a region is lost, the run ends, or the others continue while they have most of "
-         "the weight, and the region can return; for regions that are MPI jobs of their own"},
+     .meaning = "when a region is lost, the run ends, or the others continue while they have most "
+                "of the weight, and it can return; for regions that are MPI jobs of their own"},
     {"sync.tie", KEY_STRING, KEY_OPTIONAL, AT(sync.tie), LOSSES(OF(GT_ON_LOSS_CONTINUE)),
      .meaning = "name of the region that continues if half of the weight is left"},
     {"sync.codec.name", KEY_CHOICE, 0, AT(sync.codec.name), .fallback = "none",

@@ -265,6 +265,10 @@ void gt_outbox_at(gt_outbox *o, gt_ns now) {
   o->now = now;
 }
 
+gt_ns gt_outbox_now(const gt_outbox *o) {
+  return o->now;
+}
+
 void gt_outbox_round(gt_outbox *o, int64_t round) {
   o->round = round;
 }

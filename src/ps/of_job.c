@@ -142,6 +142,8 @@ static gt_sync_options options_of(const gt_job *job, size_t region, size_t sende
                                      .outlier = job->sync.guard.outlier,
                                      .warmup = job->sync.guard.warmup},
                            .lossy = job->sync.codec.name != GT_CODEC_NONE,
+                           .quorum = job->sync.quorum < 1 ? job->sync.quorum : 0,
+                           .grace = gt_from_seconds(job->sync.grace_s),
                            .fragments = job->sync.fragments,
                            .delay = job->sync.delay,
                            .late = job->sync.late,

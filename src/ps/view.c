@@ -40,6 +40,7 @@ void gt_ps_get_view(const gt_ps *ps, gt_ns now, gt_ps_view *v) {
                     .parts = t->batches * (ps->plane->whole ? (int64_t)ps->spec.nworkers : 1),
                     .nonfinite = t->nonfinite,
                     .excluded = ps->sync->excluded,
+                    .missed = ps->sync->missed,
                     .round = ps->round,
                     .whole_round = ps->whole_round,
                     .loss_sum = ps->loss_sum,

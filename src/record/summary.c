@@ -159,6 +159,7 @@ static const field region_fields[] = {
     FIELD(gt_region_result, earlier_starts, INT64_IF),
     FIELD(gt_region_result, lost_s, NUMBER_IF),
     FIELD(gt_region_result, excluded, INT64_IF),
+    FIELD(gt_region_result, missed, INT64_IF),
     FIELD(gt_region_result, residual, NUMBER_IF),
     FIELD(gt_region_result, test_perplexity, NUMBER_IF),
 };

@@ -288,15 +288,16 @@ static void settings(FILE *to, const gt_report *p) {
 /* ---- a run: regions, links, plan, cost ------------------------------------------------------- */
 
 static void regions_table(FILE *to, const report_run *run) {
-  static const char *const titles[] = {"region",    "workers",   "steps",   "samples", "time",
-                                       "compute",   "WAN wait",  "PS wait", "idle",    "test loss",
-                                       "lost work", "nonfinite", "excluded"};
+  static const char *const titles[] = {"region",    "workers",   "steps",    "samples", "time",
+                                       "compute",   "WAN wait",  "PS wait",  "idle",    "test loss",
+                                       "lost work", "nonfinite", "excluded", "missed"};
   static const struct {
     const char *key, *unit;
   } columns[] = {{"workers", NULL},     {"steps", NULL},     {"samples", NULL},
                  {"wall_s", "s"},       {"compute_s", "s"},  {"wan_wait_s", "s"},
                  {"local_wait_s", "s"}, {"idle_s", "s"},     {"test_loss", NULL},
-                 {"lost_s", "s"},       {"nonfinite", NULL}, {"excluded", NULL}};
+                 {"lost_s", "s"},       {"nonfinite", NULL}, {"excluded", NULL},
+                 {"missed", NULL}};
   const json_t *regions = json_object_get(run->summary, "regions");
   if (!regions) return;
   fputs("<h3>Regions</h3>\n", to);

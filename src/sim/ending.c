@@ -26,6 +26,7 @@ void gt_sim_end_result(sim_region *r) {
   *result = (gt_region_result){.workers = (int)workers,
                                .steps = v.steps,
                                .samples = v.samples,
+                               .missed = v.missed,
                                .compute_s = gt_seconds(v.compute) / share,
                                .encode_s = gt_seconds(v.encode),
                                .wan_wait_s = gt_seconds(v.wan_wait) / share + gt_seconds(v.drain),

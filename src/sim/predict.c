@@ -127,7 +127,7 @@ static void add_count(int64_t *to, int64_t from, int64_t more, double n) {
 
 static void add_region(gt_region_result *to, const gt_region_result *from,
                        const gt_region_result *more, double n) {
-  COUNT(steps), COUNT(samples);
+  COUNT(steps), COUNT(samples), COUNT(missed);
   S(compute_s), S(encode_s), S(wan_wait_s), S(local_wait_s), S(idle_s), S(wall_s);
   S(update_s), S(wire_s), S(codec.encode_s), S(codec.decode_s);
   COUNT(codec.raw_bytes), COUNT(codec.wire_bytes), COUNT(codec.decoded_bytes);

@@ -28,7 +28,8 @@ static inline bool gt_sync_guarded(const gt_sync_options *options) {
 }
 /* True if regions send differences to the anchor. */
 static inline bool gt_sync_anchored(const gt_sync_options *options) {
-  return options->outer != GT_OUTER_NONE || options->lossy || gt_sync_guarded(options);
+  return options->outer != GT_OUTER_NONE || options->lossy || gt_sync_guarded(options) ||
+         options->quorum > 0;
 }
 /* Returns the optimizer of the anchor; GT_OUTER_NONE: sgd with rate 1. */
 gt_optim_spec gt_sync_outer_spec(const gt_sync_options *options);

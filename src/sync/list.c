@@ -18,12 +18,17 @@ static size_t outer_arrays(const gt_sync_options *options) {
   return 1 + gt_optim_arrays(&spec);
 }
 
+/* The parameters as they were sent, and a mean that is not due yet. */
+static size_t delayed_arrays(const gt_sync_options *options) {
+  return options->delay > 0 || options->quorum > 0 ? 2 : 0;
+}
+
 size_t gt_sync_keeps(const gt_sync_ops *ops, const gt_sync_options *options) {
-  return ops->keeps + outer_arrays(options) + gt_sync_anchored(options);
+  return ops->keeps + outer_arrays(options) + delayed_arrays(options) + gt_sync_anchored(options);
 }
 
 size_t gt_sync_saves(const gt_sync_ops *ops, const gt_sync_options *options) {
-  return ops->saves + outer_arrays(options);
+  return ops->saves + outer_arrays(options) + delayed_arrays(options) + (options->quorum > 0);
 }
 
 bool gt_sync_identical(const gt_sync_ops *ops, size_t buffers) {
@@ -106,7 +111,7 @@ gt_status gt_sync_common(gt_sync *s, size_t range, gt_state_direction direction)
 
 int64_t gt_sync_stride(const gt_sync *s) {
   const gt_sync_options *o = &s->env.options;
-  if (!s->ops->sends || !s->ops->waits) return 0;
+  if (!s->ops->sends || !s->ops->waits || o->quorum > 0) return 0;
   if (!s->ops->place) return 1;
   return o->fragments > 1 ? o->period / o->fragments : o->period;
 }

@@ -71,6 +71,7 @@ void gt_server_result(const gt_server *s, const gt_ps_score *own, gt_region_resu
                               v.loss_samples > 0 ? v.loss_sum / (double)v.loss_samples : NAN,
                           .nonfinite = v.nonfinite,
                           .excluded = v.excluded,
+                          .missed = v.missed,
                           .residual = gt_ps_residual(s->ps),
                           .earlier_starts = s->past.starts,
                           .lost_s = s->lost_s};

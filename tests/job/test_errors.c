@@ -146,6 +146,15 @@ static void values(void) {
   with("sync: {strategy: ssgd, central: shanghai, local: async}\n",
        "@: sync.central is \"shanghai\" and sync.local async; sync.central requires sync.local "
        "sync");
+  with("sync: {strategy: sma, topology: hub, quorum: 0.5}\n",
+       "@: sync.quorum is 0.5; expected above 0.5, and 1 at most");
+  with("sync: {strategy: sma, quorum: 0.6}\n",
+       "@: sync.quorum is 0.6 with sync.topology mesh; expected sync.topology hub");
+  with("sync: {strategy: sma, central: shanghai, quorum: 0.6}\n",
+       "@: sync.quorum is 0.6 with sync.central; expected sync.topology hub");
+  with("sync: {strategy: sma, topology: hub, quorum: 0.6, codec: {name: mask}}\n",
+       "@: sync.quorum is 0.6 with sync.codec.name mask, whose payloads add up within one round; "
+       "expected another codec, or quorum 1");
   with("sync: {strategy: sma, central: shanghai, guard: {outlier: 3}}\n",
        "@: sync.guard is given with sync.central; expected one message of each region");
   char central[1024];
