@@ -251,7 +251,7 @@ typedef struct {
     struct {
       char *ca, *cert, *key; /* paths, in which <region> is the region's name; NULL: no TLS */
     } tls;
-    int streams;
+    int streams; /* 0: auto (gt_links_streams) */
     char *proxy; /* GT_WAN_PROXY, host:port; NULL: none */
     bool emulate;
     int outbox;

@@ -203,6 +203,8 @@ double gt_link_goodput(const gt_link_spec *spec);
    GT_ERR_JOB names a trace that cannot be read.  *out is written even after an error; the caller
    closes it. */
 typedef struct gt_links gt_links;
+#define GT_STREAMS_UNKNOWN ((size_t)4)
+#define GT_STREAMS_MAX     ((size_t)16)
 gt_status gt_links_create(gt_links **out, const gt_job *job);
 /* Returns the links among n of the regions, renumbered from 0, without outages.  regions: NULL: the
    first n.  `links` outlives it; the caller closes it. */
@@ -221,6 +223,9 @@ const gt_link_spec *gt_links_from(const gt_links *links, size_t region);
    can be queued behind one. */
 double gt_links_patience(const gt_links *links, size_t peer, size_t self, size_t message_bytes,
                          double least_s);
+/* Returns the TCP connections that two regions need, so that the windows of all hold the bytes in
+   flight on the path with most of them; GT_STREAMS_UNKNOWN or more if a bandwidth is not known. */
+size_t gt_links_streams(const gt_links *links);
 /* Writes the SHA-256 of the numbers of bits that the traces deliver, to compare traces between
    regions. */
 void gt_links_hash(const gt_links *links, char hex[GT_SHA256_HEX]);

@@ -418,12 +418,12 @@ const job_key gt_job_keys[] = {
      .meaning = "file of the region's certificate; <region> in the path is the region's name"},
     {"wan.tls.key", KEY_STRING, TLS, AT(wan.tls.key),
      .meaning = "file of the region's key; <region> in the path is the region's name"},
-    {"wan.streams", KEY_INT, KEY_ON_RESUME, AT(wan.streams), .fallback = "1", .min = 1, .max = 64,
-     .meaning = "transport tcp: connections in parallel between two regions, so that the loss of a "
-                "packet does not slow all bytes of a long path down"},
+    {"wan.streams", KEY_INT, KEY_AUTO | KEY_ON_RESUME, AT(wan.streams), .fallback = "1", .min = 1,
+     .max = 64,
+     .meaning = "transport tcp: parallel connections of two regions, so that a lost packet "
+                "does not slow all bytes down; auto: by bandwidth and latency"},
     {"wan.proxy", KEY_STRING, AT_SITE, AT(wan.proxy),
-     .meaning =
-         "transport tcp: http://host:port of a proxy through which the region dials (CONNECT)"},
+     .meaning = "transport tcp: http://host:port of a proxy by which the region dials (CONNECT)"},
     {"wan.emulate", KEY_BOOL, 0, AT(wan.emulate), .fallback = "false",
      .meaning = "delay messages as the links below would delay them"},
     {"wan.outbox", KEY_INT, 0, AT(wan.outbox), .fallback = "2", .min = 1, .max = 1024,

@@ -171,6 +171,21 @@ double gt_links_patience(const gt_links *links, size_t peer, size_t self, size_t
   return fmax(least_s, 10 * takes_s);
 }
 
+/* The largest window that Linux gives a connection by default (net.ipv4.tcp_wmem). */
+#define WINDOW_BYTES 0x1p22
+
+size_t gt_links_streams(const gt_links *links) {
+  size_t most = 1;
+  for (size_t i = 0; i < links->n * links->n; i++) {
+    const gt_link_spec *spec = &links->specs[i];
+    const double flight = spec->bandwidth_bps / 8 * 2 * spec->latency_s,
+                 windows = fmin(ceil(flight / WINDOW_BYTES), (double)GT_STREAMS_MAX);
+    const size_t streams = spec->bandwidth_bps > 0 ? (size_t)windows : GT_STREAMS_UNKNOWN;
+    if (i / links->n != i % links->n && streams > most) most = streams;
+  }
+  return most;
+}
+
 /* Trace files with the same name can differ between hosts, so the hash covers their contents. */
 void gt_links_hash(const gt_links *links, char hex[GT_SHA256_HEX]) {
   size_t n = 0;

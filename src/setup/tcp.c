@@ -55,9 +55,24 @@ void gt_setup_draw_run(const gt_run *run) {
   gt_tcp_set_run(run->tcp, id);
 }
 
+/* Writes wan.streams, the same in all regions. */
+static gt_status count_streams(const gt_job *job, size_t *streams) {
+  gt_links *links = NULL;
+  *streams = (size_t)job->wan.streams;
+  if (*streams > 0) return GT_OK;
+  const gt_status status = gt_links_create(&links, job);
+  if (status == GT_OK) *streams = gt_links_streams(links);
+  gt_links_close(links);
+  if (status == GT_OK)
+    gt_log(GT_LOG_INFO, "wan.streams auto: %zu connections of two regions", *streams);
+  return status;
+}
+
 /* Opens a region's side of the transport; listens: at its port, too. */
 static gt_status open_site(gt_tcp **out, const gt_job *job, size_t region, bool listens) {
   const gt_job_region *own = &job->regions[region];
+  size_t streams;
+  GT_TRY(count_streams(job, &streams));
   gt_tcp_region *regions = GT_NEW_ARRAY(gt_tcp_region, job->nregions);
   for (size_t r = 0; r < job->nregions; r++)
     regions[r] = (gt_tcp_region){job->regions[r].name, job->regions[r].address};
@@ -73,7 +88,7 @@ static gt_status open_site(gt_tcp **out, const gt_job *job, size_t region, bool 
                             .ca = ca,
                             .cert = cert,
                             .key = key,
-                            .streams = (size_t)job->wan.streams,
+                            .streams = streams,
                             .patience_s = job->limits.wan_patience_s,
                             .restarts = job->sync.on_loss == GT_ON_LOSS_CONTINUE};
   const gt_status status = gt_tcp_open(out, &spec);

@@ -25,7 +25,8 @@ by hub-mpi "${hub[@]}"
 by mesh-tls "${mesh[@]}" "${tls[@]}"
 check "a run without trouble says nothing of connections" sh -c '! grep -i connection err'
 by hub-tls "${hub[@]}" "${tls[@]}"
-by hub-streams "${hub[@]}" "${tls[@]}" --set wan.streams=4
+by hub-streams "${hub[@]}" "${tls[@]}" --set wan.streams=auto --set "wan.links.0.latency=60 ms"
+check "wan.streams auto" grep -q "wan.streams auto: 4 connections" err
 by hub-plain "${hub[@]}" "${tcp[@]}"
 [ $full = no ] || by mesh-emulated "${mesh[@]}" "${tls[@]}" --set wan.emulate=true
 

@@ -1,10 +1,10 @@
 /* The links of a job: how long a region waits for another one's heartbeat (determined by the
-   link from that region, not the one to it), and a large matrix. */
+   link from that region, not the one to it), a large matrix, the connections that fill them. */
 #include <time.h>
 
 #include "cases.h"
 #include "geotrain/link.h"
-#include "tests.h"
+#include "jobs.h"
 
 #define BYTES ((size_t)1000000) /* 8 s at 1 Mbit/s */
 
@@ -74,4 +74,28 @@ static void a_large_matrix(void) {
   gt_job_close(job);
 }
 
-TESTS(by_the_link_from_the_peer, a_large_matrix)
+/* One connection has at most 4 MiB in flight. */
+static void streams_fill_the_longest_path(void) {
+  static const struct {
+    const char *link;
+    size_t streams;
+  } paths[] = {{"bandwidth: 100 Mbit/s, latency: 25 ms", 1},
+               {"bandwidth: 1 Gbit/s, latency: 60 ms", 4},
+               {"bandwidth: 1 Gbit/s, latency: 68 ms", 5},
+               {"bandwidth: 100 Gbit/s, latency: 100 ms", 16},
+               {"latency: 100 ms", 4}};
+  for (size_t i = 0; i < COUNT(paths); i++) {
+    gt_job *job = job_as("name: t\nmodel: {name: dummy}\ndata: {path: d.h5}\n"
+                         "train: {until: {steps: 1}, optimizer: {lr: 0.1}}\n"
+                         "regions: [{name: a, ranks: 2}, {name: b, ranks: 2}]\n"
+                         "wan: {links: [{between: [a, b], %s}]}\n",
+                         paths[i].link);
+    gt_links *links = NULL;
+    must(gt_links_create(&links, job));
+    assert_int_equal(gt_links_streams(links), paths[i].streams);
+    gt_links_close(links);
+    gt_job_close(job);
+  }
+}
+
+TESTS(by_the_link_from_the_peer, a_large_matrix, streams_fill_the_longest_path)
