@@ -107,6 +107,7 @@ else
   cell three ssgd 1 sync central=b
   cell last asgd-ga 3 async hub=hub
   cell lead sma 3 sync hub=hub
+  cell three sma 2 sync hub=a sync.quorum=0.6 'sync.grace=20 ms'
   if [ $full = yes ]; then
     cell four asgd-ga 8 sync
     cell three ama 8 async
