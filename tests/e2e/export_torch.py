@@ -57,6 +57,7 @@ def train(momentum, count, kind):
 def compare(what, momentum, count, kind, limit):
     there, at, worst = np.fromfile(f"{folder}/{what}", "<f4"), 0, {}
     here = train(momentum, count, kind)
+    float32 = train(momentum, count, torch.float32) if limit else here
     for key, before in first.items():
         if before.dtype != np.float32:
             continue
@@ -65,8 +66,10 @@ def compare(what, momentum, count, kind, limit):
         difference, moved = np.abs(here[key] - its).max(), np.abs(here[key] - before).max()
         assert moved > 0, f"{key} does not move"
         worst.setdefault("statistics" if ".running_" in key else "weights", []).append((difference / moved, difference, key))
-        # Beside its share of the change, every sum of a weight and a change was rounded.
+        # Beside its share of the change, every sum of a weight and a change was rounded.  At ReLU's corner a
+        # sum in float32 may fall on either side: geotrain may be as far from float64 as PyTorch is.
         allowed = (limit or 0) * moved + 1.2e-7 * count * np.abs(before).max()
+        allowed = max(allowed, np.abs(here[key] - float32[key]).max())
         if limit and difference > allowed:
             say(f"{what}, {key}: largest difference", difference, allowed)
     assert at == len(there), f"{at} numbers are known, {len(there)} are there"
@@ -79,7 +82,7 @@ def compare(what, momentum, count, kind, limit):
 
 with torch.no_grad():
     outputs("eval", torch_models.load(name, path).eval()(x), 1e-4)
-# In float64 PyTorch judges; in float32 a sum at ReLU's corner may fall on either side, so that what differs is said and no more.
+# In float64 PyTorch judges; the differences in float32 are printed only.
 compare("sgd", 0, 1, torch.float64, 1e-3)
 compare("momentum", MOMENTUM, 2, torch.float64, 5e-3)
 compare("sgd", 0, 1, torch.float32, None)
