@@ -75,6 +75,9 @@ const char *gt_job_unsound_codec(const gt_job *job, gt_strategy strategy, gt_cod
     return "the codec has momentum of its own; it requires optimizer sgd with momentum 0";
   if (gt_codec_has(codec, GT_DEPENDENT) && gt_strategy_has(strategy, GT_HAS_UPDATES | GT_HAS_MERGE))
     return "the codec adds up twice before it decodes; it requires ssgd or sma";
+  if (gt_strategy_has(strategy, GT_HAS_OUTER) && job->sync.quorum < 1 &&
+      gt_codec_has(codec, GT_RESUMS))
+    return "the codec's payloads add up within one round; it requires sync.quorum 1";
   if (models && gt_codec_has(codec, GT_ADDITIVE))
     return "the strategy sends models, and the codec encodes updates only";
   if (models && !mesh) return "the strategy sends models; encoded ones require topology mesh";
@@ -201,11 +204,6 @@ static gt_status check_quorum(const gt_job *job, const char *source) {
                    pipeline            ? "a pipeline"
                    : job->sync.central ? "sync.central"
                                        : gt_topology_names[job->sync.topology]);
-  if (job->sync.codec.name != GT_CODEC_NONE && gt_codec_has(job->sync.codec.name, GT_RESUMS))
-    return GT_FAIL(GT_ERR_JOB,
-                   "%s: sync.quorum is %g with sync.codec.name %s, whose payloads add up within "
-                   "one round; expected another codec, or quorum 1",
-                   source, quorum, gt_codec_names[job->sync.codec.name]);
   if (job->nregions > GT_QUORUM_REGIONS)
     return GT_FAIL(GT_ERR_JOB,
                    "%s: sync.quorum is %g with %zu regions; it must be 1 with more "

@@ -153,8 +153,11 @@ static void values(void) {
   with("sync: {strategy: sma, central: shanghai, quorum: 0.6}\n",
        "@: sync.quorum is 0.6 with sync.central; expected sync.topology hub");
   with("sync: {strategy: sma, topology: hub, quorum: 0.6, codec: {name: mask}}\n",
-       "@: sync.quorum is 0.6 with sync.codec.name mask, whose payloads add up within one round; "
-       "expected another codec, or quorum 1");
+       "@: sync.codec.name is mask with strategy sma and topology hub: the codec's payloads add up "
+       "within one round; it requires sync.quorum 1");
+  with("sync: {strategy: sma, topology: hub, quorum: 0.6}\nplan: {codecs: [powersgd]}\n",
+       "@: plan.codecs is powersgd with strategy sma and topology hub: the codec's payloads add up "
+       "within one round; it requires sync.quorum 1");
   with("sync: {strategy: sma, central: shanghai, guard: {outlier: 3}}\n",
        "@: sync.guard is given with sync.central; expected one message of each region");
   char central[1024];
