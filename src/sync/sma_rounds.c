@@ -30,6 +30,8 @@ static void take_buffers(gt_sma_fragment *f, gt_vec mean, bool unchanged) {
     gt_sync_buffers_moved(s, 0, 1, mean);
   }
   gt_vec_copy(f->buffers, mean);
+  if (f->anchor_buffers.n && mean.data != f->anchor_buffers.data)
+    gt_vec_copy(f->anchor_buffers, mean);
 }
 
 /* ---- contributions --------------------------------------------------------------------------- */
@@ -132,7 +134,6 @@ static void settle(gt_sma *a, gt_sma_fragment *f, gt_vec agreed, gt_vec buffers)
   const bool own = f->share > 0 && !f->renewed;
   f->open = false;
   take_buffers(f, buffers, own && f->steps == 0);
-  if (f->anchor_buffers.n) gt_vec_copy(f->anchor_buffers, buffers);
   if (own && f->steps > 0)
     merge(f, agreed);
   else
@@ -173,7 +174,6 @@ static void apply(gt_sma *a, gt_sma_fragment *f, gt_vec mean) {
     return;
   }
   take_buffers(f, buffers, false);
-  if (f->anchor_buffers.n) gt_vec_copy(f->anchor_buffers, buffers);
   f->arrived = 0;
 }
 
@@ -248,7 +248,6 @@ static void adopt_quorum(gt_sma *a, gt_sma_fragment *f, int64_t arrived) {
     f->owes = 0;
   }
   take_buffers(f, buffers, false);
-  if (f->anchor_buffers.n) gt_vec_copy(f->anchor_buffers, buffers);
   if (f->missed) return;
   if (f->share > 0 && !f->renewed && f->steps > 0)
     merge(f, agreed);
