@@ -475,15 +475,17 @@ void gt_job_help_markdown(FILE *to);
    CSV files of cloud prices and links by place, one rate per line:
    `rate,cloud,place,to_cloud,to_place,from_gb,value,assumed`.  place, to_cloud and to_place may be
    `*`: any.  The most specific line applies: to_place is compared before to_cloud, to_cloud before
-   place.  Only egress and links have to_cloud and to_place.  Only egress has from_gb: one line per
-   tier, the first from 0.  assumed: empty, or the word `assumed`.  Empty lines and comments (#) are
-   ignored. */
+   place.  Only egress, links and the rates of storage have to_cloud and to_place.  from_gb: one
+   line per tier: of egress, the first from 0; of function_gb_s, the sizes of memory that a vendor
+   offers, or one line without it: any size.  assumed: empty, or the word `assumed`.  Empty lines
+   and comments (#) are ignored. */
 
 typedef enum {
   GT_RATE_VM_HOUR,          /* vm_hour: USD per hour of one machine */
   GT_RATE_VM_STEP_S,        /* vm_step_s: billing step of its time, seconds */
   GT_RATE_VM_MIN_S,         /* vm_min_s: minimum billed time, seconds */
   GT_RATE_FUNCTION_GB_S,    /* function_gb_s: USD per GB of memory and second */
+  GT_RATE_FUNCTION_ADD,     /* function_add_s_per_gb: seconds in which a function adds a GB */
   GT_RATE_STORAGE_GB_MONTH, /* storage_gb_month: USD */
   GT_RATE_READ,             /* read_request: USD per request */
   GT_RATE_WRITE,            /* write_request */
@@ -491,6 +493,8 @@ typedef enum {
   GT_RATE_EGRESS_GB,        /* egress_gb: USD per GB */
   GT_RATE_LINK_MBIT_S,      /* link_mbit_s: of one TCP stream */
   GT_RATE_LINK_RTT_MS,      /* link_rtt_ms: round trip */
+  GT_RATE_STORAGE_UP,       /* storage_up_mbit_s: one upload, from a machine or function */
+  GT_RATE_STORAGE_DOWN,     /* storage_down_mbit_s: one download, to a machine or function */
   GT_RATES
 } gt_rate_kind;
 
@@ -528,10 +532,13 @@ gt_status gt_catalogue_has_place(const gt_catalogue *catalogue, const char *wher
 gt_status gt_catalogue_site(const gt_catalogue *catalogue, const char *where, const char *text,
                             gt_rate_site *out);
 /* Finds the rate of a site, or from one site to another (`to` is NULL for rates of one site): *n
-   tiers at *out, borrowed; only egress has more than one.  GT_ERR_JOB: it is missing; the text has
-   the line to add. */
+   tiers at *out, borrowed; only egress and functions have more than one.  GT_ERR_JOB: it is
+   missing; the text has the line to add. */
 gt_status gt_catalogue_rate(const gt_catalogue *catalogue, gt_rate_kind kind, gt_rate_site site,
                             const gt_rate_site *to, const gt_rate **out, size_t *n);
+/* The same; returns the first tier, or NULL: the rate is missing. */
+const gt_rate *gt_catalogue_find(const gt_catalogue *catalogue, gt_rate_kind kind,
+                                 gt_rate_site site, const gt_rate_site *to, size_t *n);
 /* Returns the name of a rate, as in "vm_hour". */
 const char *gt_rate_name(gt_rate_kind kind);
 /* Finds geotrain's own rates: jobs/prices in the current folder, else share/geotrain/prices next to

@@ -123,15 +123,18 @@ typedef struct {
   double storage_gb_month; /* R_st */
   /* R_reads, R_writes, R_lists: USD per request, a thousandth of the rates in equation (5) */
   double read, write, list;
+  double memory_gb;    /* M_GB of a function */
+  double add_s_per_gb; /* a function's own work per GB read, seconds */
 } gt_plan_rates;
 
-/* Sites by number; tariffs and links [from * n + to] (links may be NULL if only cost is computed).
-   All borrowed. */
+/* Sites by number; tariffs and links [from * n + to].  All traffic is from a machine or function to
+   a storage (`up`), or back (`down`).  up and down may be NULL if only cost is computed.  All
+   borrowed. */
 typedef struct {
   size_t n;
   const gt_plan_rates *rates;
   const gt_plan_tariff *tariffs;
-  const gt_link_spec *links;
+  const gt_link_spec *up, *down;
 } gt_plan_sites;
 
 typedef struct {
@@ -157,9 +160,10 @@ typedef struct {
   gt_plan_point global;
   const gt_plan_point *regional;
   size_t nregional;
-  double model_bytes; /* m: size of a gradient, a sum and the model */
-  double memory_gb;   /* M_GB of each function */
-  int64_t batches;    /* of the run: tiers apply to its total volume */
+  double model_bytes;    /* m: size of a gradient, a sum and the model */
+  int64_t batches;       /* of the run: tiers apply to its total volume */
+  bool objects_by_month; /* (5) to the letter: one object stays a month per batch and aggregator;
+                            false: objects stay for as long as they are needed */
 } gt_plan_placement;
 
 /* Resources that an aggregator uses per mini-batch, mean over the run. */
@@ -197,7 +201,6 @@ typedef struct {
   double poll_s;
   /* from an object's arrival to the start of the function that it invokes; not billed */
   double start_s;
-  double add_s_per_gb; /* the function's own work per GB read */
 } gt_plan_pace;
 
 /* A mini-batch: means over the run and, for phases, over workers. train_s + upload_s + wait_s +
@@ -220,7 +223,7 @@ typedef struct {
    one).  A worker's upload and a function's first request to a storage have a set-up (setup_rtts);
    models that workers poll for and objects that a function has listed use existing connections.
    Workers start their next batch independently.  Writes vm_s[nworkers] and use[nregional + 1] for
-   gt_plan_cost.  Requires sites->links.  Local; never fails. */
+   gt_plan_cost.  Requires sites->up and down.  Local; never fails. */
 gt_plan_split gt_plan_place(const gt_plan_placement *placement, const gt_plan_pace *pace,
                             double *vm_s, gt_plan_use *use);
 

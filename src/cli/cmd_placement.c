@@ -30,7 +30,8 @@ enum {
   START,
   ADD,
   SETUP,
-  WINDOW
+  WINDOW,
+  RESIDENCY
 };
 
 /* ---- options --------------------------------------------------------------------------------- */
@@ -97,6 +98,13 @@ static gt_status read_model(double *out, const char *text) {
   return GT_OK;
 }
 
+static gt_status read_residency(placement_options *o, const char *text) {
+  if (strcmp(text, "month") != 0 && strcmp(text, "time") != 0)
+    return GT_FAIL(GT_ERR_JOB, "placement: --residency is \"%.80s\"; expected time or month", text);
+  o->objects_by_month = strcmp(text, "month") == 0;
+  return GT_OK;
+}
+
 static gt_status take_option(placement_options *o, int option, const char *value) {
   switch (option) {
   case MODEL:
@@ -137,48 +145,71 @@ static gt_status take_option(placement_options *o, int option, const char *value
   case START:
     return read_time(&o->pace.start_s, "--start", value);
   case ADD:
-    return read_real(&o->pace.add_s_per_gb, "--add-s-per-gb", value, 0, 1e6);
+    return read_real(&o->add_s_per_gb, "--add-s-per-gb", value, 0, 1e6);
   case SETUP:
     return read_real(&o->setup_rtts, "--setup-rtts", value, 0, 100);
-  default:
+  case WINDOW:
     return named("--window", gt_parse_size_bytes(value, &o->window_bytes));
+  default:
+    return read_residency(o, value);
   }
 }
 
-const struct option gt_options_placement[] = {{"model-bytes", 1, NULL, MODEL},
-                                              {"workers-at", 1, NULL, WORKERS_AT},
-                                              {"workers-each", 1, NULL, EACH},
-                                              {"clouds", 1, NULL, CLOUDS},
-                                              {"functions", 1, NULL, FUNCTIONS},
-                                              {"storage", 1, NULL, STORAGE},
-                                              {"places", 1, NULL, PLACES},
-                                              {"batches", 1, NULL, BATCHES},
-                                              {"train-time", 1, NULL, TRAIN},
-                                              {"catalogue", 1, NULL, CATALOGUE},
-                                              {"network", 1, NULL, NETWORK},
-                                              {"csv", 1, NULL, CSV},
-                                              {"plot", 1, NULL, PLOT},
-                                              {"hierarchy", 0, NULL, HIERARCHY},
-                                              {"memory-gb", 1, NULL, MEMORY},
-                                              {"poll", 1, NULL, POLL},
-                                              {"start", 1, NULL, START},
-                                              {"add-s-per-gb", 1, NULL, ADD},
-                                              {"setup-rtts", 1, NULL, SETUP},
-                                              {"window", 1, NULL, WINDOW},
-                                              {NULL, 0, NULL, 0}};
+const struct option gt_options_placement[] = {
+    {"model-bytes", 1, NULL, MODEL},   {"workers-at", 1, NULL, WORKERS_AT},
+    {"workers-each", 1, NULL, EACH},   {"clouds", 1, NULL, CLOUDS},
+    {"functions", 1, NULL, FUNCTIONS}, {"storage", 1, NULL, STORAGE},
+    {"places", 1, NULL, PLACES},       {"batches", 1, NULL, BATCHES},
+    {"train-time", 1, NULL, TRAIN},    {"catalogue", 1, NULL, CATALOGUE},
+    {"network", 1, NULL, NETWORK},     {"csv", 1, NULL, CSV},
+    {"plot", 1, NULL, PLOT},           {"hierarchy", 0, NULL, HIERARCHY},
+    {"memory-gb", 1, NULL, MEMORY},    {"poll", 1, NULL, POLL},
+    {"start", 1, NULL, START},         {"add-s-per-gb", 1, NULL, ADD},
+    {"setup-rtts", 1, NULL, SETUP},    {"window", 1, NULL, WINDOW},
+    {"residency", 1, NULL, RESIDENCY}, {NULL, 0, NULL, 0}};
+
+/* Workers are at places, on each cloud in turn, or each at its own CLOUD:PLACE. */
+static gt_status find_spots(placement_options *o, bool clouds_given) {
+  const size_t n = o->workers_at.n;
+  o->spots = GT_NEW_ARRAY(worker_spot, n);
+  o->worker_places = (word_list){NULL, GT_NEW_ARRAY(const char *, n), 0};
+  word_list *places = &o->worker_places;
+  for (size_t i = 0; i < n; i++) {
+    worker_spot *spot = &o->spots[i];
+    char *colon = strchr(o->workers_at.names[i], ':');
+    spot->cloud = colon ? o->workers_at.names[i] : NULL;
+    spot->place = colon ? colon + 1 : o->workers_at.names[i];
+    if (colon) *colon = '\0';
+    if (!spot->cloud != !o->spots->cloud)
+      return GT_FAIL(GT_ERR_JOB,
+                     "placement: --workers-at has %s with and %s without a cloud; "
+                     "expected PLACE,... or CLOUD:PLACE,...",
+                     spot->cloud ? spot->place : o->spots->place,
+                     spot->cloud ? o->spots->place : spot->place);
+    while (spot->point < places->n && strcmp(places->names[spot->point], spot->place) != 0)
+      spot->point++;
+    if (spot->point == places->n) places->names[places->n++] = spot->place;
+  }
+  if (o->spots->cloud && clouds_given)
+    return GT_FAIL(GT_ERR_JOB, "placement: --clouds is given, but --workers-at names clouds; "
+                               "expected one of them");
+  if (o->spots->cloud) return read_words(&o->clouds, "--clouds", "several");
+  return GT_OK;
+}
 
 static gt_status read_options(placement_options *o, int argc, char **argv) {
   int option;
-  bool catalogue = false;
+  bool catalogue = false, clouds = false;
   opterr = 0;
   o->nfiles = 1; /* the first entry is for the default catalogue, used if none is given */
   while ((option = getopt_long(argc, argv, "", gt_options_placement, NULL)) != -1) {
-    if (option < MODEL || option > WINDOW) return gt_option_refused(argc, argv, "placement");
+    if (option < MODEL || option > RESIDENCY) return gt_option_refused(argc, argv, "placement");
     if (option == CATALOGUE && !catalogue) {
       catalogue = true;
       o->files[0] = optarg;
       continue;
     }
+    clouds |= option == CLOUDS;
     GT_TRY(take_option(o, option, optarg));
   }
   if (optind < argc)
@@ -188,186 +219,17 @@ static gt_status read_options(placement_options *o, int argc, char **argv) {
   if (o->model_bytes == 0)
     return GT_FAIL(GT_ERR_JOB, "placement: --model-bytes is not given; expected the size of a "
                                "gradient, as in --model-bytes 17MB");
+  if (o->memory_gb < 2 * o->model_bytes / 1e9)
+    return GT_FAIL(GT_ERR_JOB,
+                   "placement: --memory-gb is %g; expected at least %g, because a function has the "
+                   "sum and one gradient in memory",
+                   o->memory_gb, 2 * o->model_bytes / 1e9);
+  GT_TRY(find_spots(o, clouds));
   if (o->places.n == 0) {
-    gt_free(o->places.names);
-    o->places = (word_list){NULL, GT_NEW_ARRAY(const char *, o->workers_at.n), o->workers_at.n};
-    memcpy(o->places.names, o->workers_at.names, o->workers_at.n * sizeof *o->places.names);
+    o->places = (word_list){NULL, GT_NEW_ARRAY(const char *, o->workers_at.n), o->worker_places.n};
+    memcpy(o->places.names, o->worker_places.names, o->places.n * sizeof *o->places.names);
   }
   return GT_OK;
-}
-
-/* ---- sites: rates, tariffs and links from catalogues, as input for plan.h -------------------- */
-
-/* The roles of a site in this sweep. */
-typedef struct {
-  bool worker, function, storage;
-} role;
-
-static bool has(const word_list *list, const char *name) {
-  for (size_t i = 0; i < list->n; i++)
-    if (strcmp(list->names[i], name) == 0) return true;
-  return false;
-}
-
-static void take_names(word_list *into, const word_list *from) {
-  for (size_t i = 0; i < from->n; i++)
-    if (!has(into, from->names[i])) into->names[into->n++] = from->names[i];
-}
-
-static role role_of(const placement_options *o, const char *cloud, const char *place) {
-  bool aggregates = has(&o->places, place) || (o->hierarchy && has(&o->workers_at, place));
-  return (role){has(&o->clouds, cloud) && has(&o->workers_at, place),
-                aggregates && has(&o->functions, cloud), aggregates && has(&o->storages, cloud)};
-}
-
-static size_t site_of(const placement_sites *s, const char *cloud, const char *place) {
-  size_t c = 0, p = 0;
-  while (c + 1 < s->clouds.n && strcmp(s->clouds.names[c], cloud) != 0) c++;
-  while (p + 1 < s->places.n && strcmp(s->places.names[p], place) != 0) p++;
-  return c * s->places.n + p;
-}
-
-static gt_rate_site name_of(const placement_sites *s, size_t site) {
-  return (gt_rate_site){s->clouds.names[site / s->places.n], s->places.names[site % s->places.n]};
-}
-
-/* ---- from the catalogue ---------------------------------------------------------------------- */
-
-static gt_status take(placement_sites *s, const gt_catalogue *c, gt_rate_kind kind, size_t site,
-                      double *out) {
-  const gt_rate *rate;
-  size_t n;
-  GT_TRY(gt_catalogue_rate(c, kind, name_of(s, site), NULL, &rate, &n));
-  *out = rate->value;
-  s->count[kind].used++;
-  s->count[kind].assumed += rate->assumed;
-  return GT_OK;
-}
-
-static gt_status take_rates(placement_sites *s, const gt_catalogue *c, size_t site, role r) {
-  gt_plan_rates *rates = &s->rates[site];
-  if (r.worker) GT_TRY(take(s, c, GT_RATE_VM_HOUR, site, &rates->vm_hour));
-  if (r.function) GT_TRY(take(s, c, GT_RATE_FUNCTION_GB_S, site, &rates->function_gb_s));
-  if (!r.storage) return GT_OK;
-  GT_TRY(take(s, c, GT_RATE_STORAGE_GB_MONTH, site, &rates->storage_gb_month));
-  GT_TRY(take(s, c, GT_RATE_READ, site, &rates->read));
-  GT_TRY(take(s, c, GT_RATE_WRITE, site, &rates->write));
-  return take(s, c, GT_RATE_LIST, site, &rates->list);
-}
-
-/* Returns the pool of the tier for traffic between two sites.  Traffic within a site counts in no
-   tier.  A cloud's traffic between its own places and its traffic to other clouds are two pools. */
-static size_t pool_of(const placement_sites *s, size_t from, size_t to) {
-  size_t cloud = from / s->places.n;
-  return from == to ? 2 * s->clouds.n : 2 * cloud + (cloud != to / s->places.n);
-}
-
-static gt_status take_tariff(placement_sites *s, const gt_catalogue *c, size_t from, size_t to) {
-  const gt_rate *rate;
-  size_t n, pair = from * s->sites.n + to;
-  gt_rate_site receiver = name_of(s, to);
-  GT_TRY(gt_catalogue_rate(c, GT_RATE_EGRESS_GB, name_of(s, from), &receiver, &rate, &n));
-  s->tiers[pair] = GT_NEW_ARRAY(gt_plan_tier, n);
-  for (size_t i = 0; i < n; i++) s->tiers[pair][i] = (gt_plan_tier){rate[i].from_gb, rate[i].value};
-  s->tariffs[pair] = (gt_plan_tariff){s->tiers[pair], n, pool_of(s, from, to)};
-  s->count[GT_RATE_EGRESS_GB].used++;
-  s->count[GT_RATE_EGRESS_GB].assumed += rate->assumed;
-  return GT_OK;
-}
-
-static gt_status take_link(placement_sites *s, const gt_catalogue *c, const placement_options *o,
-                           size_t from, size_t to) {
-  const gt_rate *mbit_s, *rtt_ms;
-  size_t n;
-  gt_rate_site receiver = name_of(s, to);
-  GT_TRY(gt_catalogue_rate(c, GT_RATE_LINK_MBIT_S, name_of(s, from), &receiver, &mbit_s, &n));
-  GT_TRY(gt_catalogue_rate(c, GT_RATE_LINK_RTT_MS, name_of(s, from), &receiver, &rtt_ms, &n));
-  double one_way_s = rtt_ms->value / 2000;
-  s->links[from * s->sites.n + to] = (gt_link_spec){.bandwidth_bps = mbit_s->value * 1e6,
-                                                    .latency_s = one_way_s,
-                                                    .back_s = one_way_s,
-                                                    .setup_rtts = o->setup_rtts,
-                                                    .window_bytes = o->window_bytes};
-  s->count[GT_RATE_LINK_MBIT_S].used++;
-  s->count[GT_RATE_LINK_MBIT_S].assumed += mbit_s->assumed;
-  s->count[GT_RATE_LINK_RTT_MS].used++;
-  s->count[GT_RATE_LINK_RTT_MS].assumed += rtt_ms->assumed;
-  return GT_OK;
-}
-
-/* Takes the rates of sites, then those of the pairs between which objects move. */
-static gt_status take_all(placement_sites *s, const gt_catalogue *c, const placement_options *o) {
-  for (size_t i = 0; i < s->sites.n; i++) {
-    gt_rate_site from = name_of(s, i);
-    role a = role_of(o, from.cloud, from.place);
-    GT_TRY(take_rates(s, c, i, a));
-    for (size_t j = 0; j < s->sites.n; j++) {
-      gt_rate_site to = name_of(s, j);
-      role b = role_of(o, to.cloud, to.place);
-      bool workers = (a.worker && b.storage) || (a.storage && b.worker);
-      bool functions = ((a.function && b.storage) || (a.storage && b.function)) &&
-                       (o->hierarchy || i % s->places.n == j % s->places.n);
-      if (!workers && !functions) continue;
-      GT_TRY(take_tariff(s, c, i, j));
-      GT_TRY(take_link(s, c, o, i, j));
-    }
-  }
-  return GT_OK;
-}
-
-static gt_status check_names(const gt_catalogue *c, const placement_options *o) {
-  const struct {
-    const char *option;
-    const word_list *list;
-    gt_status (*has)(const gt_catalogue *, const char *, const char *);
-  } checks[] = {{"--workers-at", &o->workers_at, gt_catalogue_has_place},
-                {"--places", &o->places, gt_catalogue_has_place},
-                {"--clouds", &o->clouds, gt_catalogue_has_cloud},
-                {"--functions", &o->functions, gt_catalogue_has_cloud},
-                {"--storage", &o->storages, gt_catalogue_has_cloud}};
-  for (size_t k = 0; k < sizeof checks / sizeof *checks; k++)
-    for (size_t i = 0; i < checks[k].list->n; i++)
-      GT_TRY(checks[k].has(c, checks[k].option, checks[k].list->names[i]));
-  return GT_OK;
-}
-
-/* Reads the rates for the options from the catalogues; GT_ERR_JOB names a missing one.  The caller
-   closes *out, also after an error. */
-static gt_status find_sites(placement_sites *s, const placement_options *o) {
-  gt_catalogue *c = NULL;
-  *s = (placement_sites){0};
-  GT_TRY(gt_catalogue_read(&c, o->files[0]));
-  gt_status status = GT_OK;
-  for (size_t i = 1; i < o->nfiles && status == GT_OK; i++)
-    status = gt_catalogue_add(c, o->files[i]);
-  if (status == GT_OK) status = check_names(c, o);
-  s->clouds.names = GT_NEW_ARRAY(const char *, o->clouds.n + o->functions.n + o->storages.n);
-  s->places.names = GT_NEW_ARRAY(const char *, o->workers_at.n + o->places.n);
-  take_names(&s->clouds, &o->clouds);
-  take_names(&s->clouds, &o->functions);
-  take_names(&s->clouds, &o->storages);
-  take_names(&s->places, &o->workers_at);
-  take_names(&s->places, &o->places);
-  size_t n = s->clouds.n * s->places.n;
-  s->rates = GT_NEW_ARRAY(gt_plan_rates, n);
-  s->tariffs = GT_NEW_ARRAY(gt_plan_tariff, n * n);
-  s->tiers = GT_NEW_ARRAY(gt_plan_tier *, n * n);
-  s->links = GT_NEW_ARRAY(gt_link_spec, n * n);
-  s->sites = (gt_plan_sites){n, s->rates, s->tariffs, s->links};
-  if (status == GT_OK) status = take_all(s, c, o);
-  gt_catalogue_close(c);
-  return status;
-}
-
-static void close_sites(placement_sites *s) {
-  for (size_t i = 0; s->tiers && i < s->sites.n * s->sites.n; i++) gt_free(s->tiers[i]);
-  gt_free(s->tiers);
-  gt_free(s->tariffs);
-  gt_free(s->rates);
-  gt_free(s->links);
-  gt_free(s->clouds.names);
-  gt_free(s->places.names);
-  *s = (placement_sites){0};
 }
 
 /* ---- plot: a panel per cloud of workers, phases stacked, costs as points on the right axis --- */
@@ -450,23 +312,29 @@ static gt_status plot(const char *path, const placement_options *o, const placem
 
 /* Places the workers, with a regional aggregator at each of their places if `regional`. */
 static void place_one(const placement_options *o, const placement_sites *s, placement_result *r) {
-  const size_t n = o->workers_at.n, nworkers = n * (size_t)o->each;
+  const size_t n = o->worker_places.n, spots = o->workers_at.n, nworkers = spots * (size_t)o->each;
   gt_plan_worker *workers = GT_NEW_ARRAY(gt_plan_worker, nworkers);
   gt_plan_point *points = GT_NEW_ARRAY(gt_plan_point, n);
   gt_plan_use *use = GT_NEW_ARRAY(gt_plan_use, n + 1);
   double *vm_s = GT_NEW_ARRAY(double, nworkers);
-  for (size_t i = 0; i < nworkers; i++)
-    workers[i] =
-        (gt_plan_worker){site_of(s, r->cloud, o->workers_at.names[i % n]), i % n, o->train_s};
+  for (size_t i = 0; i < nworkers; i++) {
+    const worker_spot *spot = &o->spots[i % spots];
+    size_t site = gt_placement_site(s, spot->cloud ? spot->cloud : r->cloud, spot->place);
+    workers[i] = (gt_plan_worker){site, spot->point, o->train_s};
+  }
   for (size_t i = 0; i < n; i++)
-    points[i] = (gt_plan_point){site_of(s, r->function, o->workers_at.names[i]),
-                                site_of(s, r->storage, o->workers_at.names[i])};
-  gt_plan_placement p = {
-      &s->sites,      workers,
-      nworkers,       {site_of(s, r->function, r->place), site_of(s, r->storage, r->place)},
-      points,         r->regional ? n : 0,
-      o->model_bytes, o->memory_gb,
-      o->batches};
+    points[i] = (gt_plan_point){gt_placement_site(s, r->function, o->worker_places.names[i]),
+                                gt_placement_site(s, r->storage, o->worker_places.names[i])};
+  gt_plan_placement p = {.sites = &s->sites,
+                         .workers = workers,
+                         .nworkers = nworkers,
+                         .global = {gt_placement_site(s, r->function, r->place),
+                                    gt_placement_site(s, r->storage, r->place)},
+                         .regional = points,
+                         .nregional = r->regional ? n : 0,
+                         .model_bytes = o->model_bytes,
+                         .batches = o->batches,
+                         .objects_by_month = o->objects_by_month};
   r->split = gt_plan_place(&p, &o->pace, vm_s, use);
   r->terms = gt_plan_cost(&p, vm_s, use, NULL, 0);
   gt_free(vm_s);
@@ -488,6 +356,9 @@ static size_t sweep(const placement_options *o, const placement_sites *s,
                                             .storage = o->storages.names[t],
                                             .place = o->places.names[p],
                                             .regional = regional};
+            results[n].one_cloud =
+                strcmp(results[n].function, results[n].storage) == 0 &&
+                (o->spots->cloud || strcmp(results[n].cloud, results[n].function) == 0);
             place_one(o, s, &results[n++]);
           }
   return n;
@@ -498,7 +369,7 @@ static gt_status placement(const placement_options *o) {
   if (o->plot) GT_TRY(can_plot());
   for (size_t i = 0; o->csv && i < o->nfiles; i++)
     GT_TRY(gt_output_may_replace(o->csv, o->files[i], NULL, NULL));
-  gt_status status = find_sites(&sites, o);
+  gt_status status = gt_placement_find_sites(&sites, o);
   if (status == GT_OK) {
     placement_result *results = GT_NEW_ARRAY(placement_result, 2 * o->clouds.n * o->functions.n *
                                                                    o->storages.n * o->places.n);
@@ -508,7 +379,7 @@ static gt_status placement(const placement_options *o) {
     if (status == GT_OK && o->plot) status = plot(o->plot, o, results, n);
     gt_free(results);
   }
-  close_sites(&sites);
+  gt_placement_close_sites(&sites);
   return status;
 }
 
@@ -520,8 +391,9 @@ gt_status gt_cmd_placement(int argc, char **argv) {
                          .setup_rtts = 2,
                          .window_bytes = 14480,
                          .batches = 100,
-                         .each = 1};
-  o.pace = (gt_plan_pace){.poll_s = 1, .start_s = 0.1, .add_s_per_gb = 1};
+                         .each = 1,
+                         .add_s_per_gb = -1};
+  o.pace = (gt_plan_pace){.poll_s = 1, .start_s = 0.1};
   o.files = GT_NEW_ARRAY(const char *, (size_t)argc + 1);
   o.files[0] = rates;
   gt_status status = read_words(&o.workers_at, "--workers-at", "london,mumbai,oregon,sydney");
@@ -530,11 +402,13 @@ gt_status gt_cmd_placement(int argc, char **argv) {
   if (status == GT_OK) status = read_words(&o.storages, "--storage", "aws,gcp");
   if (status == GT_OK) status = read_options(&o, argc, argv);
   if (status == GT_OK) status = placement(&o);
-  word_list *lists[] = {&o.workers_at, &o.places, &o.clouds, &o.functions, &o.storages};
+  word_list *lists[] = {&o.workers_at, &o.worker_places, &o.places,
+                        &o.clouds,     &o.functions,     &o.storages};
   for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
     gt_free(lists[i]->names);
     gt_free(lists[i]->text);
   }
+  gt_free(o.spots);
   gt_free(o.files);
   return status;
 }

@@ -111,8 +111,7 @@ static gt_cell percent(char text[16], int digits, double value) {
   return gt_cell_text(text);
 }
 
-/* Only where workers, function and storage belong to one cloud; the regional result follows the
-   central one. */
+/* Only of one cloud; the regional result follows the central one. */
 static void print_hierarchy(FILE *to, const placement_result *results, size_t n) {
   static const gt_column pairs[] = {{.title = "cloud, place"},
                                     {.title = "central", .unit = "s", FIXED(2)},
@@ -126,10 +125,8 @@ static void print_hierarchy(FILE *to, const placement_result *results, size_t n)
   gt_table *t = gt_table_create(GT_ARRAY(pairs));
   for (size_t i = 0; i + 1 < n; i++) {
     const placement_result *c = &results[i], *r = &results[i + 1];
-    if (c->regional || !r->regional || strcmp(c->cloud, c->function) != 0 ||
-        strcmp(c->cloud, c->storage) != 0)
-      continue;
-    snprintf(label, sizeof label, "%s, %s", c->cloud, c->place);
+    if (c->regional || !r->regional || !c->one_cloud) continue;
+    snprintf(label, sizeof label, "%s, %s", c->function, c->place);
     gt_table_add(t, GT_ROW(gt_cell_text(label), gt_cell_number(c->split.batch_s),
                            gt_cell_number(r->split.batch_s),
                            percent(time, 0, more(c->split.batch_s, r->split.batch_s)),
@@ -184,8 +181,9 @@ static void print_moves(FILE *to, const char *cloud, const placement_result *res
   double low[4] = {INFINITY, INFINITY, INFINITY, INFINITY}, high[4] = {0}, sum = 0, batch = 0;
   for (size_t i = 0; i < n; i++) {
     const placement_result *r = &results[i];
-    if (r->regional || strcmp(r->cloud, cloud) != 0 || strcmp(r->function, cloud) != 0 ||
-        strcmp(r->storage, cloud) != 0)
+    /* workers on several clouds: none */
+    if (r->regional || !r->one_cloud || strcmp(r->cloud, cloud) != 0 ||
+        strcmp(r->function, cloud) != 0)
       continue;
     const double x[4] = {r->split.batch_s, r->split.upload_s + r->split.download_s, r->split.wait_s,
                          r->terms.total};

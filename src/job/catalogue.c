@@ -17,10 +17,20 @@ static const job_column columns[FIELDS] = {
     {.name = "to_place"}, {.name = "from_gb"}, {.name = "value"}, {.name = "assumed"}};
 static const job_table table = {columns, FIELDS, ASSUMED, FIELDS,
                                 "rate,cloud,place,to_cloud,to_place,from_gb,value,assumed"};
-static const char *const rate_names[GT_RATES] = {
-    "vm_hour",          "vm_step_s",    "vm_min_s",      "function_gb_s",
-    "storage_gb_month", "read_request", "write_request", "list_request",
-    "egress_gb",        "link_mbit_s",  "link_rtt_ms"};
+static const char *const rate_names[GT_RATES] = {"vm_hour",
+                                                 "vm_step_s",
+                                                 "vm_min_s",
+                                                 "function_gb_s",
+                                                 "function_add_s_per_gb",
+                                                 "storage_gb_month",
+                                                 "read_request",
+                                                 "write_request",
+                                                 "list_request",
+                                                 "egress_gb",
+                                                 "link_mbit_s",
+                                                 "link_rtt_ms",
+                                                 "storage_up_mbit_s",
+                                                 "storage_down_mbit_s"};
 
 /* A line.  Texts point into the text of its file; "*": any; "" if the rate does not use the
    field. */
@@ -50,7 +60,15 @@ const char *gt_rate_name(gt_rate_kind kind) {
 
 /* True if a rate goes from one site to another. */
 static bool has_to(gt_rate_kind kind) {
-  return kind == GT_RATE_EGRESS_GB || kind == GT_RATE_LINK_MBIT_S || kind == GT_RATE_LINK_RTT_MS;
+  return kind >= GT_RATE_EGRESS_GB;
+}
+
+static bool has_tiers(gt_rate_kind kind) {
+  return kind == GT_RATE_EGRESS_GB || kind == GT_RATE_FUNCTION_GB_S;
+}
+
+static bool is_speed(gt_rate_kind kind) {
+  return kind == GT_RATE_LINK_MBIT_S || kind >= GT_RATE_STORAGE_UP;
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -71,6 +89,15 @@ static void know(name_list *list, const char *name) {
   if (strcmp(name, "*") != 0 && !has_name(list, name)) add_name(list, name);
 }
 
+/* Writes "a, b, c", as many as fit. */
+static void list_names(char *text, size_t size, const char *const *names, size_t n) {
+  *text = '\0';
+  for (size_t i = 0, at = 0; i < n && at + 70 < size; i++) {
+    snprintf(text + at, size - at, "%s%.64s", i ? ", " : "", names[i]);
+    at += strlen(text + at);
+  }
+}
+
 /* ---- one line -------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -85,12 +112,11 @@ static gt_status read_kind(const csv_line *line, gt_rate_kind *kind) {
       *kind = (gt_rate_kind)i;
       return GT_OK;
     }
+  char known[GT_ERROR_TEXT_MAX / 2];
   const char *near = gt_nearest(line->field[RATE], rate_names, GT_RATES);
-  return GT_FAIL(GT_ERR_JOB,
-                 "%s:%zu: rate is \"%.80s\"; expected one of vm_hour, vm_step_s, vm_min_s, "
-                 "function_gb_s, storage_gb_month, read_request, write_request, list_request, "
-                 "egress_gb, link_mbit_s, link_rtt_ms%s%s%s",
-                 line->file, line->line, line->field[RATE], near ? "; did you mean " : "",
+  list_names(known, sizeof known, rate_names, GT_RATES);
+  return GT_FAIL(GT_ERR_JOB, "%s:%zu: rate is \"%.80s\"; expected one of %s%s%s%s", line->file,
+                 line->line, line->field[RATE], known, near ? "; did you mean " : "",
                  near ? near : "", near ? "?" : "");
 }
 
@@ -117,8 +143,8 @@ static gt_status check_names(const csv_line *line, gt_rate_kind kind) {
                      f == CLOUD ? "" : ", or * for any,");
     if (given && !needed)
       return GT_FAIL(GT_ERR_JOB,
-                     "%s:%zu: %s of %s is \"%.80s\"; expected nothing, because only egress_gb and "
-                     "links have it",
+                     "%s:%zu: %s of %s is \"%.80s\"; expected nothing, because only egress_gb, "
+                     "links and the speeds of storage have it",
                      line->file, line->line, columns[f].name, line->field[RATE], line->field[f]);
   }
   if (strcmp(line->field[CLOUD], "*") == 0)
@@ -130,13 +156,13 @@ static gt_status check_names(const csv_line *line, gt_rate_kind kind) {
 static gt_status read_line(const csv_line *line, catalogue_row *row) {
   GT_TRY(read_kind(line, &row->kind));
   GT_TRY(check_names(line, row->kind));
-  GT_TRY(read_number(line, VALUE, row->kind == GT_RATE_LINK_MBIT_S, &row->rate.value));
+  GT_TRY(read_number(line, VALUE, is_speed(row->kind), &row->rate.value));
   if (*line->field[FROM_GB]) {
-    if (row->kind != GT_RATE_EGRESS_GB)
-      return GT_FAIL(
-          GT_ERR_JOB,
-          "%s:%zu: from_gb of %s is \"%.80s\"; expected nothing, because only egress_gb has tiers",
-          line->file, line->line, line->field[RATE], line->field[FROM_GB]);
+    if (!has_tiers(row->kind))
+      return GT_FAIL(GT_ERR_JOB,
+                     "%s:%zu: from_gb of %s is \"%.80s\"; expected nothing, because only egress_gb "
+                     "and function_gb_s have tiers",
+                     line->file, line->line, line->field[RATE], line->field[FROM_GB]);
     GT_TRY(read_number(line, FROM_GB, false, &row->rate.from_gb));
   }
   if (*line->field[ASSUMED] && strcmp(line->field[ASSUMED], "assumed") != 0)
@@ -236,13 +262,19 @@ static gt_status check_tiers(const gt_catalogue *c) {
   for (size_t i = 0; i < c->n; i++) {
     const catalogue_row *r = &c->rows[i];
     bool first = i == 0 || compare(r - 1, r) != 0 || r[-1].layer != r->layer;
-    if (first && r->rate.from_gb > 0)
+    if (first && r->rate.from_gb > 0 && r->kind == GT_RATE_EGRESS_GB)
       return GT_FAIL(GT_ERR_JOB,
                      "%s:%zu: the first tier of this rate begins at %g GB; expected one from 0",
                      r->rate.file, r->rate.line, r->rate.from_gb);
     if (!first && r[-1].rate.from_gb == r->rate.from_gb)
       return GT_FAIL(GT_ERR_JOB, "%s:%zu: %s:%zu gives this rate already; expected one line",
                      r->rate.file, r->rate.line, r[-1].rate.file, r[-1].rate.line);
+    if (!first && r->kind == GT_RATE_FUNCTION_GB_S && r[-1].rate.from_gb == 0)
+      return GT_FAIL(
+          GT_ERR_JOB,
+          "%s:%zu: from_gb is %g, but %s:%zu has none, for any size; expected from_gb in "
+          "all lines of this rate, or one line without it",
+          r->rate.file, r->rate.line, r->rate.from_gb, r[-1].rate.file, r[-1].rate.line);
   }
   return GT_OK;
 }
@@ -317,11 +349,8 @@ static gt_status has(const gt_catalogue *c, const name_list *list, const char *w
                      const char *where, const char *name) {
   if (find_name(list, name)) return GT_OK;
   const char *near = gt_nearest(name, list->names, list->n);
-  char known[GT_ERROR_TEXT_MAX / 2] = "";
-  for (size_t i = 0, at = 0; i < list->n && at + 70 < sizeof known; i++) {
-    snprintf(known + at, sizeof known - at, "%s%.64s", i ? ", " : "", list->names[i]);
-    at += strlen(known + at);
-  }
+  char known[GT_ERROR_TEXT_MAX / 2];
+  list_names(known, sizeof known, list->names, list->n);
   return GT_FAIL(
       GT_ERR_JOB,
       "%s names the %s \"%.80s\", of which %s has no rates; expected one that it has: %s%s%s%s",
@@ -380,20 +409,25 @@ static gt_status missing(const gt_catalogue *c, gt_rate_kind kind, gt_rate_site 
                  site.cloud, site.place, to ? to->cloud : "", to ? to->place : "", tier);
 }
 
-gt_status gt_catalogue_rate(const gt_catalogue *c, gt_rate_kind kind, gt_rate_site site,
-                            const gt_rate_site *to, const gt_rate **out, size_t *n) {
+const gt_rate *gt_catalogue_find(const gt_catalogue *c, gt_rate_kind kind, gt_rate_site site,
+                                 const gt_rate_site *to, size_t *n) {
   size_t best = c->n;
   int exact = -1;
   for (size_t i = 0; i < c->n; i++) { /* later layers come first */
     int e = exactness(&c->rows[i], kind, site, to);
     if (e > exact) exact = e, best = i;
   }
-  if (best == c->n) return missing(c, kind, site, to);
+  if (best == c->n) return NULL;
   size_t end = best + 1;
   while (end < c->n && compare(&c->rows[best], &c->rows[end]) == 0 &&
          c->rows[end].layer == c->rows[best].layer)
     end++;
-  *out = &c->rates[best];
   *n = end - best;
-  return GT_OK;
+  return &c->rates[best];
+}
+
+gt_status gt_catalogue_rate(const gt_catalogue *c, gt_rate_kind kind, gt_rate_site site,
+                            const gt_rate_site *to, const gt_rate **out, size_t *n) {
+  *out = gt_catalogue_find(c, kind, site, to, n);
+  return *out ? GT_OK : missing(c, kind, site, to);
 }

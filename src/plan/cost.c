@@ -125,9 +125,11 @@ static void add_point(gt_plan_terms *t, const gt_plan_placement *p, const gt_pla
                       const gt_plan_use *use, requests n) {
   const gt_plan_rates *function = &p->sites->rates[point->function],
                       *storage = &p->sites->rates[point->storage];
-  double reads = (double)(n.invocations + n.gets) + use->failed_reads;
-  t->faas += use->function_s * p->memory_gb * function->function_gb_s;
-  t->stored += use->stored_gb_s / GT_PLAN_MONTH_S * storage->storage_gb_month;
+  double reads = (double)(n.invocations + n.gets) + use->failed_reads,
+         gb_months =
+             p->objects_by_month ? p->model_bytes / BYTES_A_GB : use->stored_gb_s / GT_PLAN_MONTH_S;
+  t->faas += use->function_s * function->memory_gb * function->function_gb_s;
+  t->stored += gb_months * storage->storage_gb_month;
   t->reads += reads * storage->read;
   t->writes += (double)n.writes * storage->write;
   t->lists += (double)n.invocations * storage->list;

@@ -27,19 +27,26 @@ typedef struct {
   size_t bytes;
 } course;
 
-static const gt_link_spec *link_of(const course *c, size_t from, size_t to) {
-  return &c->p->sites->links[from * c->p->sites->n + to];
+/* From a machine or function to a storage. */
+static const gt_link_spec *up(const course *c, size_t site, size_t storage) {
+  return &c->p->sites->up[site * c->p->sites->n + storage];
 }
 
-static gt_ns back(const course *c, size_t from, size_t to) {
-  return gt_from_seconds(link_of(c, from, to)->back_s);
+/* From a storage to a machine or function. */
+static const gt_link_spec *down(const course *c, size_t storage, size_t site) {
+  return &c->p->sites->down[storage * c->p->sites->n + site];
+}
+
+static gt_ns back(const gt_link_spec *link) {
+  return gt_from_seconds(link->back_s);
 }
 
 /* Sends `objects` one after another over a new connection, or without set-up over an open one.
    Returns the arrival time of the last. */
-static gt_ns send(const course *c, size_t from, size_t to, bool open, size_t objects, gt_ns ready) {
-  gt_link_spec spec = *link_of(c, from, to);
-  gt_wire wire = {.link = gt_link_start(1, from, to, ready)};
+static gt_ns send(const course *c, const gt_link_spec *link, bool open, size_t objects,
+                  gt_ns ready) {
+  gt_link_spec spec = *link;
+  gt_wire wire = {.link = gt_link_start(1, 0, 1, ready)};
   gt_ns arrive = ready;
   if (open) spec.setup_rtts = 0;
   for (size_t i = 0; i < objects; i++)
@@ -51,7 +58,7 @@ static gt_ns send(const course *c, size_t from, size_t to, bool open, size_t obj
 
 /* Returns the time of a function's first request to its storage: set-up and one round trip. */
 static gt_ns list_time(const course *c, const gt_plan_point *point) {
-  const gt_link_spec *spec = link_of(c, point->function, point->storage);
+  const gt_link_spec *spec = up(c, point->function, point->storage);
   return gt_from_seconds((1 + spec->setup_rtts) * (spec->latency_s + spec->back_s));
 }
 
@@ -63,10 +70,11 @@ static gt_ns add_up(course *c, const gt_plan_point *point, point_time *t, gt_pla
   for (size_t i = 1; i < t->nin; i++)
     if (t->in[i] > t->last) t->last = t->in[i];
   use->function_s += (double)(t->nin - 1) * gt_seconds(list);
-  gt_ns listed = t->last + gt_from_seconds(c->pace->start_s) + list;
-  gt_ns read = send(c, point->storage, point->function, true, t->nin,
-                    listed + back(c, point->storage, point->function));
-  return read + gt_from_seconds(c->pace->add_s_per_gb * (double)t->nin * (double)c->bytes / 1e9);
+  const gt_link_spec *from = down(c, point->storage, point->function);
+  const double add_s_per_gb = c->p->sites->rates[point->function].add_s_per_gb;
+  gt_ns listed = t->last + gt_from_seconds(c->pace->start_s) + list,
+        read = send(c, from, true, t->nin, listed + back(from));
+  return read + gt_from_seconds(add_s_per_gb * (double)t->nin * (double)c->bytes / 1e9);
 }
 
 /* Adds the time of the last invocation, and the storage time of the gradients up to their
@@ -87,9 +95,10 @@ static void keep_model(course *c, point_time *t, gt_plan_use *use, gt_ns model) 
 
 static void aggregate_central(course *c) {
   const gt_plan_point *point = &c->p->global;
+  const gt_link_spec *to = up(c, point->function, point->storage);
   point_time *t = &c->point[0];
-  gt_ns model = send(c, point->function, point->storage, true, 1, add_up(c, point, t, &c->use[0]));
-  end_invocation(c, t, &c->use[0], model + back(c, point->function, point->storage));
+  gt_ns model = send(c, to, true, 1, add_up(c, point, t, &c->use[0]));
+  end_invocation(c, t, &c->use[0], model + back(to));
   keep_model(c, t, &c->use[0], model);
 }
 
@@ -101,16 +110,15 @@ static void aggregate_regional(course *c) {
   point_time *global = &c->point[top];
   for (size_t r = 0; r < top; r++) {
     const gt_plan_point *point = &p->regional[r];
+    const gt_link_spec *to = up(c, point->function, p->global.storage);
     point_time *t = &c->point[r];
-    global->in[r] =
-        send(c, point->function, p->global.storage, false, 1, add_up(c, point, t, &c->use[r]));
-    end_invocation(c, t, &c->use[r], global->in[r] + back(c, point->function, p->global.storage));
+    global->in[r] = send(c, to, false, 1, add_up(c, point, t, &c->use[r]));
+    end_invocation(c, t, &c->use[r], global->in[r] + back(to));
   }
   gt_ns added = add_up(c, &p->global, global, &c->use[top]), ended = added;
   for (size_t r = 0; r < top; r++) {
-    size_t storage = p->regional[r].storage;
-    gt_ns model = send(c, p->global.function, storage, false, 1, added),
-          acked = model + back(c, p->global.function, storage);
+    const gt_link_spec *to = up(c, p->global.function, p->regional[r].storage);
+    gt_ns model = send(c, to, false, 1, added), acked = model + back(to);
     keep_model(c, &c->point[r], &c->use[r], model);
     if (acked > ended) ended = acked;
   }
@@ -129,12 +137,12 @@ static void train_and_upload(course *c) {
     c->point[k].nin = k < p->nregional || !p->nregional ? 0 : p->nregional;
   for (size_t i = 0; i < p->nworkers; i++) {
     const gt_plan_worker *w = &p->workers[i];
-    size_t storage = storage_of(p, i);
+    const gt_link_spec *to = up(c, w->site, storage_of(p, i));
     point_time *t = &c->point[p->nregional ? w->point : 0];
     gt_ns trained = c->ready[i] + gt_from_seconds(w->train_s),
-          there = send(c, w->site, storage, false, 1, trained);
+          there = send(c, to, false, 1, trained);
     t->in[t->nin++] = there;
-    c->asked[i] = there + back(c, w->site, storage);
+    c->asked[i] = there + back(to);
     double upload_s = gt_seconds(c->asked[i] - trained);
     c->sum.train_s += w->train_s;
     c->sum.upload_s += upload_s;
@@ -147,7 +155,7 @@ static void poll_and_download(course *c, size_t i) {
   const gt_plan_placement *p = c->p;
   const size_t site = p->workers[i].site, storage = storage_of(p, i),
                k = p->nregional ? p->workers[i].point : 0;
-  const gt_link_spec *to = link_of(c, site, storage);
+  const gt_link_spec *to = up(c, site, storage);
   const gt_ns every =
       gt_from_seconds(fmax(fmax(c->pace->poll_s, to->latency_s + to->back_s), 1e-6));
   /* arrival of the first request at the storage */
@@ -156,7 +164,7 @@ static void poll_and_download(course *c, size_t i) {
   gt_ns found = first + failed * every,
         last = p->nregional ? c->point[p->nregional].last : c->point[0].last;
   c->use[k].failed_reads += (double)failed;
-  c->ready[i] = send(c, storage, site, true, 1, found);
+  c->ready[i] = send(c, down(c, storage, site), true, 1, found);
   double download_s = gt_seconds(c->ready[i] - found);
   c->sum.wait_s += gt_seconds(found - c->asked[i]);
   c->sum.aggregate_s += gt_seconds(model - last);

@@ -54,6 +54,38 @@ ended "one's own file beside the catalogue" 0 '^workers on mine'
 check "its rates take the place of the others" awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
   $1 == "aws" && $4 == "oregon" && $at["iaas_usd"] > 0.5 * $at["batch_s"] / 3600 * 1000 { seen = 1 } END { exit !seen }' own.csv
 
+# speed of storage instead of the links', by direction: London to Oregon and back.
+cat >storage.csv <<'CSV'
+rate,cloud,place,to_cloud,to_place,from_gb,value,assumed
+storage_up_mbit_s,aws,london,aws,oregon,,1360,
+storage_down_mbit_s,aws,oregon,*,london,,13.6,
+function_add_s_per_gb,aws,*,,,,100,
+CSV
+one=(--clouds aws --functions aws --storage aws --workers-at london --places oregon)
+place links --catalogue "$prices" "${one[@]}" --csv links.csv
+place storage --catalogue "$prices" --network storage.csv "${one[@]}" --csv storage.out.csv
+# value FILE COLUMN: of its first line.
+value() { awk -F, -v key="$2" 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } NR == 2 { print $at[key] }' "$1"; }
+check "uploads at the storage's rate" awk -v a="$(value links.csv upload_s)" -v b="$(value storage.out.csv upload_s)" 'BEGIN { exit !(b < a / 2) }'
+check "downloads at theirs" awk -v b="$(value storage.out.csv download_s)" 'BEGIN { exit !(b > 10 && b < 10.6) }'
+check "the function adds in its catalogue's time" awk -v a="$(value links.csv aggregate_s)" -v b="$(value storage.out.csv aggregate_s)" \
+  'BEGIN { d = b - a - 1.7 + 0.017; exit !(d > -0.01 && d < 0.01) }'
+place by_hand --catalogue "$prices" --network storage.csv --add-s-per-gb 1 "${one[@]}" --csv by_hand.csv
+check "an option precedes the catalogue" same "$(value by_hand.csv aggregate_s)" "$(value links.csv aggregate_s)"
+place month --catalogue "$prices" --residency month "${one[@]}" --csv month.csv
+check "an object for a month" awk -v b="$(value month.csv stored_usd)" 'BEGIN { exit !(b > 0.017 * 0.023 * 0.999999 && b < 0.017 * 0.023 * 1.000001) }'
+
+# a worker each on three clouds
+place several --catalogue "$prices" --workers-at aws:london,gcp:mumbai,azure:london --hierarchy --csv several.csv
+ended "workers on several clouds" 0 '^workers on several' '^one cloud for'
+check "every placement of theirs is in the CSV" same "$(grep -c . several.csv)" $((1 + 2 * 2 * 2 * 2))
+check "they pay their clouds' machines" awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+  $at["iaas_usd"] > $at["batch_s"] * (0.111 + 0.08048436 + 0.116) / 3600 * 1.000001 || $at["iaas_usd"] < $at["train_s"] * 0.3 / 3600 { bad++ }
+  END { exit bad > 0 }' several.csv
+place sizes --catalogue "$prices" --clouds gcp --functions gcp --storage gcp --workers-at london --memory-gb 1.5 --csv sizes.csv
+place bigger --catalogue "$prices" --clouds gcp --functions gcp --storage gcp --workers-at london --memory-gb 2 --csv bigger.csv
+check "the next size of memory is billed" cmp sizes.csv bigger.csv
+
 if command -v gnuplot >/dev/null; then
   place plot --catalogue "$prices" --plot "it's.png"
   ended "a plot" 0
@@ -103,6 +135,12 @@ refused "a folder without catalogues" 'no file that ends in .csv' -- --catalogue
 refused "an unknown option" 'placement: option --model-bites' -- --model-bites 3
 refused "batches that are none" 'batches is "0"' -- --batches 0
 refused "a place twice" 'twice' -- --places london,london
+refused "a cloud for some workers" 'has oregon with and london without a cloud' -- --workers-at london,aws:oregon
+refused "clouds twice" '--clouds is given' -- --workers-at aws:london --clouds gcp
+refused "an unknown cloud of a worker" '--workers-at names the cloud "awz"' -- --catalogue "$prices" --workers-at awz:london
+refused "too little memory" 'memory-gb is 0.03' 'at least 0.034' -- --memory-gb 0.03
+refused "too much memory" 'memory-gb is 9' 'at most 8, the largest function of gcp at london' -- --catalogue "$prices" --memory-gb 9
+refused "an unknown residency" 'residency is "week"' 'time or month' -- --residency week
 refused "a model of nothing" 'model-bytes' -- --model-bytes 0B
 
 finish

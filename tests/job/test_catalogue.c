@@ -82,19 +82,42 @@ static void a_site_is_a_cloud_and_a_place(void) {
 }
 
 static void wrong_lines_are_named(void) {
-  static const char *const texts[] = {
-      "vm_hour,a,here,,,,-1\n",   "vm_hour,a\n",
-      "x,a,here,,,,1\n",          "egress_gb,a,here,*,nowhere,0,1\n",
-      "vm_hour,a,here,b,,,1\n",   "vm_hour,a,here,,,5,1\n",
-      "vm_hour,*,here,,,,1\n",    "vm_hour,a,,,,,1\n",
-      "vm_hour,a,here,,,,nan\n",  "vm_hour,a,here,,,,1e999\n",
-      "vm_hour,a,here,,,,1,,\n",  "egress_gb,a,here,a,here,1,1\n",
-      "egress_gb,a,here,a,,0,1\n"};
+  static const char *const texts[] = {"vm_hour,a,here,,,,-1\n",
+                                      "vm_hour,a\n",
+                                      "x,a,here,,,,1\n",
+                                      "egress_gb,a,here,*,nowhere,0,1\n",
+                                      "vm_hour,a,here,b,,,1\n",
+                                      "vm_hour,a,here,,,5,1\n",
+                                      "vm_hour,*,here,,,,1\n",
+                                      "vm_hour,a,,,,,1\n",
+                                      "vm_hour,a,here,,,,nan\n",
+                                      "vm_hour,a,here,,,,1e999\n",
+                                      "vm_hour,a,here,,,,1,,\n",
+                                      "egress_gb,a,here,a,here,1,1\n",
+                                      "egress_gb,a,here,a,,0,1\n",
+                                      "storage_up_mbit_s,a,here,,,,5\n",
+                                      "storage_down_mbit_s,a,here,a,here,,0\n",
+                                      "function_add_s_per_gb,a,here,,,1,5\n"};
   for (size_t i = 0; i < COUNT(texts); i++) {
     gt_catalogue *c = NULL;
     must_fail(gt_catalogue_read(&c, file_with("wrong.csv", texts[i])), GT_ERR_JOB, "wrong.csv:1: ");
   }
 }
 
+/* The sizes of memory that a vendor offers, or one line for any size. */
+static void functions_have_sizes(void) {
+  gt_catalogue *c = read_as("sizes.csv", "function_gb_s,a,*,,,1,0.5\nfunction_gb_s,a,*,,,0.5,0.75\n"
+                                         "function_gb_s,b,*,,,,3\n");
+  const gt_rate *sizes = rate(c, GT_RATE_FUNCTION_GB_S, "a", "here", NULL, NULL, 2);
+  assert_true(sizes[0].from_gb == 0.5 && sizes[1].from_gb == 1 && sizes[1].value == 0.5);
+  assert_true(rate(c, GT_RATE_FUNCTION_GB_S, "b", "here", NULL, NULL, 1)->from_gb == 0);
+  size_t n;
+  assert_null(gt_catalogue_find(c, GT_RATE_FUNCTION_ADD, (gt_rate_site){"a", "here"}, NULL, &n));
+  gt_catalogue_close(c);
+  must_fail(gt_catalogue_read(&c, file_with("both.csv", "function_gb_s,a,*,,,,1\n"
+                                                        "function_gb_s,a,*,,,2,1\n")),
+            GT_ERR_JOB, "both.csv:2: from_gb is 2, but ");
+}
+
 TESTS(the_most_exact_line_counts, a_later_file_takes_the_place_of_a_rate_with_all_its_tiers,
-      a_site_is_a_cloud_and_a_place, wrong_lines_are_named)
+      a_site_is_a_cloud_and_a_place, wrong_lines_are_named, functions_have_sizes)

@@ -26,8 +26,8 @@ static void make_market(market *m, size_t ntiers, uint64_t seed) {
   for (size_t i = 0; i < 2 * PLACES; i++) {
     double x[6];
     for (size_t k = 0; k < 6; k++) x[k] = 0.5 + gt_rng_uniform(&rng);
-    m->rates[i] = (gt_plan_rates){0.1 * x[0],  1.6e-5 * x[1], 0.023 * x[2],
-                                  4e-7 * x[3], 5e-6 * x[4],   5e-6 * x[5]};
+    m->rates[i] = (gt_plan_rates){0.1 * x[0],  1.6e-5 * x[1], 0.023 * x[2], 4e-7 * x[3],
+                                  5e-6 * x[4], 5e-6 * x[5],   x[0],         0};
     for (size_t j = 0; j < 2 * PLACES; j++) {
       bool same = i == j;
       for (size_t k = 0; k < ntiers; k++) /* the 3.4 GB of a run span several tiers */
@@ -38,7 +38,7 @@ static void make_market(market *m, size_t ntiers, uint64_t seed) {
       m->tariffs[i * 2 * PLACES + j] = (gt_plan_tariff){m->tiers[i][j], ntiers, pool};
     }
   }
-  m->sites = (gt_plan_sites){2 * PLACES, m->rates, m->tariffs, NULL};
+  m->sites = (gt_plan_sites){2 * PLACES, m->rates, m->tariffs, NULL, NULL};
 }
 
 static double price(const market *m, size_t from, size_t to) {
@@ -56,9 +56,9 @@ static void central_costs_are_the_equations(void) {
   for (size_t k = 0; k < 2 * 2 * PLACES * 2 * PLACES; k++) {
     const size_t agg = k / 2 % (2 * PLACES), st = k / 2 / (2 * PLACES), n = 4;
     const double mb = models[k % 2], gb = mb / 1e9, T_vm[] = {14.1, 13.2, 12.3, 15.7}, T_faas = 3.7,
-                 M_gb = 1.25, l = 17, residency_s = 9.5;
+                 M_gb = m.rates[agg].memory_gb, l = 17, residency_s = 9.5;
     gt_plan_worker workers[] = {{0, 0, 0}, {1, 0, 0}, {6, 0, 0}, {3, 0, 0}};
-    gt_plan_placement p = {&m.sites, workers, n, {agg, st}, NULL, 0, mb, M_gb, BATCHES};
+    gt_plan_placement p = {&m.sites, workers, n, {agg, st}, NULL, 0, mb, BATCHES, false};
     gt_plan_use use = {T_faas, gb * residency_s, l};
     gt_plan_terms t = gt_plan_cost(&p, T_vm, &use, NULL, 0);
     double eq3 = 0, eq7 = 0, down = 0;
@@ -91,6 +91,9 @@ static void central_costs_are_the_equations(void) {
     near_to(t.n_reads, 25);
     near_to(t.n_writes, 5);
     near_to(t.n_lists, 4);
+    p.objects_by_month = true; /* to the letter */
+    near_to(gt_plan_cost(&p, T_vm, &use, NULL, 0).storage,
+            eq5 - t.stored + gb * s->storage_gb_month);
   }
 }
 
@@ -104,14 +107,16 @@ static void regional_costs_are_counted_by_hand(void) {
   const double gb = 0.017, vm_s[] = {10, 11, 12, 13, 14};
   gt_plan_worker workers[] = {{0, 0, 0}, {0, 0, 0}, {4, 0, 0}, {1, 1, 0}, {5, 1, 0}};
   const gt_plan_point regional[] = {{0, 4}, {1, 1}}, global = {2, 6};
-  gt_plan_placement p = {&m.sites, workers, 5, global, regional, 2, 17e6, 2, BATCHES};
+  gt_plan_placement p = {&m.sites, workers, 5, global, regional, 2, 17e6, BATCHES, false};
   const gt_plan_use use[] = {{1, 0.1, 5}, {2, 0.2, 6}, {3, 0.3, 0}};
   gt_plan_terms t = gt_plan_cost(&p, vm_s, use, NULL, 0);
   const gt_plan_rates *r = m.rates;
   near_to(t.iaas,
           ((10 + 11) * r[0].vm_hour + 12 * r[4].vm_hour + 13 * r[1].vm_hour + 14 * r[5].vm_hour) /
               3600);
-  near_to(t.faas, 2 * (1 * r[0].function_gb_s + 2 * r[1].function_gb_s + 3 * r[2].function_gb_s));
+  near_to(t.faas, 1 * r[0].memory_gb * r[0].function_gb_s +
+                      2 * r[1].memory_gb * r[1].function_gb_s +
+                      3 * r[2].memory_gb * r[2].function_gb_s);
   near_to(t.stored, (0.1 * r[4].storage_gb_month + 0.2 * r[1].storage_gb_month +
                      0.3 * r[6].storage_gb_month) /
                         2628000);
@@ -142,7 +147,8 @@ static void regional_aggregators_divide_what_leaves_a_region(void) {
   gt_plan_use use[PLACES + 1] = {{0}};
   for (size_t i = 0; i < K * PLACES; i++) workers[i] = (gt_plan_worker){i % PLACES, i % PLACES, 0};
   for (size_t i = 0; i < PLACES; i++) regional[i] = (gt_plan_point){i, i};
-  gt_plan_placement p = {&m.sites, workers, K * PLACES, {1, 1}, regional, PLACES, 17e6, 1, BATCHES};
+  gt_plan_placement p = {&m.sites, workers, K * PLACES, {1, 1}, regional,
+                         PLACES,   17e6,    BATCHES,    false};
   double regions = gt_plan_cost(&p, vm_s, use, NULL, 0).transfer;
   near_to(regions, 2 * (PLACES - 1) * 0.017 * 0.02);
   p.nregional = 0;
@@ -187,7 +193,7 @@ static void a_run_sees_tiers_as_a_whole(void) {
   gt_plan_worker worker = {0, 0, 0};
   double vm_s = 0;
   gt_plan_use use = {0, 0, 0};
-  gt_plan_placement p = {&m.sites, &worker, 1, {1, 1}, NULL, 0, 17e6, 1, BATCHES};
+  gt_plan_placement p = {&m.sites, &worker, 1, {1, 1}, NULL, 0, 17e6, BATCHES, false};
   for (size_t i = 0; i < PLACES; i++)
     for (size_t j = 0; j < PLACES; j++)
       if (i != j) m.tiers[i][j][0].usd_per_gb = 0.1, m.tiers[i][j][1].usd_per_gb = 0.04;

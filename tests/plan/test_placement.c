@@ -24,16 +24,17 @@ static void make_links(gt_link_spec *links) {
 
 static gt_plan_placement central(const gt_plan_sites *sites, const gt_plan_worker *workers,
                                  size_t n, int64_t batches) {
-  return (gt_plan_placement){sites, workers, n, {0, 0}, NULL, 0, 17e6, 1, batches};
+  return (gt_plan_placement){sites, workers, n, {0, 0}, NULL, 0, 17e6, batches, false};
 }
 
 /* Worker 0 next to the aggregator, worker 1 over the WAN, one batch. */
 static void a_central_batch_by_hand(void) {
   gt_link_spec links[SITES * SITES];
-  gt_plan_sites sites = {SITES, NULL, NULL, links};
+  const gt_plan_rates rates[SITES] = {{.add_s_per_gb = 10}};
+  gt_plan_sites sites = {SITES, rates, NULL, links, links};
   const gt_plan_worker workers[] = {{0, 0, 2}, {1, 0, 3}};
   gt_plan_placement p = central(&sites, workers, 2, 1);
-  const gt_plan_pace pace = {.poll_s = 0.5, .start_s = 0.05, .add_s_per_gb = 10};
+  const gt_plan_pace pace = {.poll_s = 0.5, .start_s = 0.05};
   double vm_s[2];
   gt_plan_use use;
   make_links(links);
@@ -60,10 +61,11 @@ static void a_central_batch_by_hand(void) {
 /* One worker in each of two regions, the global aggregator in a third. */
 static void a_regional_batch_by_hand(void) {
   gt_link_spec links[SITES * SITES];
-  gt_plan_sites sites = {SITES, NULL, NULL, links};
+  const gt_plan_rates rates[SITES] = {{0}};
+  gt_plan_sites sites = {SITES, rates, NULL, links, links};
   const gt_plan_worker workers[] = {{0, 0, 1}, {1, 1, 1}};
   const gt_plan_point regional[] = {{0, 0}, {1, 1}};
-  gt_plan_placement p = {&sites, workers, 2, {2, 2}, regional, 2, 17e6, 1, 1};
+  gt_plan_placement p = {&sites, workers, 2, {2, 2}, regional, 2, 17e6, 1, false};
   const gt_plan_pace pace = {.poll_s = 0.001, .start_s = 0};
   double vm_s[2];
   gt_plan_use use[3];
@@ -85,11 +87,12 @@ static void a_regional_batch_by_hand(void) {
    data, is never slower; regional aggregators are not faster here. */
 static void laws_of_many_batches(void) {
   gt_link_spec links[SITES * SITES];
-  gt_plan_sites sites = {SITES, NULL, NULL, links};
+  const gt_plan_rates each = {.add_s_per_gb = 1}, rates[SITES] = {each, each, each, each};
+  gt_plan_sites sites = {SITES, rates, NULL, links, links};
   const gt_plan_worker workers[] = {{0, 0, 2}, {1, 1, 3}, {2, 2, 1}, {3, 3, 2}};
   const gt_plan_point regional[] = {{0, 0}, {1, 1}, {2, 2}, {3, 3}};
   gt_plan_placement p = central(&sites, workers, 4, 100);
-  const gt_plan_pace pace = {.poll_s = 0.01, .start_s = 0.05, .add_s_per_gb = 1};
+  const gt_plan_pace pace = {.poll_s = 0.01, .start_s = 0.05};
   double vm_s[4], sum = 0;
   gt_plan_use use[5];
   make_links(links);
@@ -112,4 +115,26 @@ static void laws_of_many_batches(void) {
   assert_true(gt_plan_place(&p, &pace, vm_s, use).batch_s > fast.batch_s);
 }
 
-TESTS(a_central_batch_by_hand, a_regional_batch_by_hand, laws_of_many_batches)
+/* Uploads take the rate of `up`, downloads that of `down`, and each function its own time to add. */
+static void each_direction_has_its_rate(void) {
+  gt_link_spec up[SITES * SITES], down[SITES * SITES];
+  const gt_plan_rates rates[SITES] = {{.add_s_per_gb = 10}, {.add_s_per_gb = 20}};
+  gt_plan_sites sites = {SITES, rates, NULL, up, down};
+  const gt_plan_worker worker = {2, 0, 0};
+  gt_plan_placement p = central(&sites, &worker, 1, 1);
+  const gt_plan_pace pace = {.poll_s = 0.001};
+  double vm_s;
+  gt_plan_use use;
+  make_links(up);
+  make_links(down);
+  for (size_t i = 0; i < SITES * SITES; i++) down[i].bandwidth_bps /= 4;
+  gt_plan_split s = gt_plan_place(&p, &pace, &vm_s, &use);
+  near_to(s.upload_s, 0.4 + 1 + 0.1 + 0.1);
+  near_to(s.download_s, 4 + 0.1);
+  near_to(s.aggregate_s, 0.006 + 0.001 + 0.4 + 0.001 + 0.17 + 0.1 + 0.001);
+  p.global = (gt_plan_point){1, 1};
+  near_to(gt_plan_place(&p, &pace, &vm_s, &use).aggregate_s, s.aggregate_s + 0.17);
+}
+
+TESTS(a_central_batch_by_hand, a_regional_batch_by_hand, laws_of_many_batches,
+      each_direction_has_its_rate)
