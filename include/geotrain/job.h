@@ -536,7 +536,7 @@ gt_status gt_catalogue_site(const gt_catalogue *catalogue, const char *where, co
    missing; the text has the line to add. */
 gt_status gt_catalogue_rate(const gt_catalogue *catalogue, gt_rate_kind kind, gt_rate_site site,
                             const gt_rate_site *to, const gt_rate **out, size_t *n);
-/* The same; returns the first tier, or NULL: the rate is missing. */
+/* Returns the first of *n tiers of such a rate; NULL: it is missing. */
 const gt_rate *gt_catalogue_find(const gt_catalogue *catalogue, gt_rate_kind kind,
                                  gt_rate_site site, const gt_rate_site *to, size_t *n);
 /* Returns the name of a rate, as in "vm_hour". */

@@ -41,6 +41,8 @@ gt_status gt_cmd_simulate(int argc, char **argv);  /* cmd_simulate.c */
 gt_status gt_cmd_plan(int argc, char **argv);      /* cmd_plan.c */
 gt_status gt_cmd_placement(int argc, char **argv); /* cmd_placement.c */
 gt_status gt_cmd_data(int argc, char **argv);      /* cmd_data.c */
+/* data_fetch.c: makes the URL's copy; again: although there is one. */
+gt_status gt_data_fetch(const char *url, bool again);
 gt_status gt_cmd_cert(int argc, char **argv);      /* cmd_cert.c */
 gt_status gt_cmd_eval(int argc, char **argv);      /* cmd_eval.c */
 gt_status gt_cmd_export(int argc, char **argv);    /* cmd_export.c */

@@ -10,6 +10,7 @@
 
 #include "cli.h"
 #include "geotrain/data.h"
+#include "geotrain/store.h"
 #include "options.h"
 
 static const char *const input_names[] = {"uint8", "float32", "int32"}; /* by gt_input */
@@ -467,10 +468,29 @@ static gt_status info(int argc, char **argv) {
   return status;
 }
 
-const struct option *const gt_options_data[] = {import_table, synth_table,   split_table,
-                                                schema_table, classes_table, NULL};
+static const struct option fetch_table[] = {{"again", no_argument, NULL, 'a'}, {NULL, 0, NULL, 0}};
 
-#define COMMANDS(X) X(import) X(synth) X(split) X(schema) X(classes) X(info)
+static gt_status take_again(void *context, const struct option *option, const char *text) {
+  (void)option, (void)text;
+  *(bool *)context = true;
+  return GT_OK;
+}
+
+static gt_status fetch(int argc, char **argv) {
+  bool again = false;
+  GT_TRY(take_options(argc, argv, fetch_table, "--again", take_again, &again));
+  if (argc - optind != 1)
+    return GT_FAIL(GT_ERR_JOB, "data fetch has %d names; expected one URL", argc - optind);
+  if (!gt_store_is_url(argv[optind]))
+    return GT_FAIL(GT_ERR_JOB, "data fetch: `%.200s` is no URL; expected https:// or s3://",
+                   argv[optind]);
+  return gt_data_fetch(argv[optind], again);
+}
+
+const struct option *const gt_options_data[] = {
+    import_table, synth_table, split_table, schema_table, classes_table, fetch_table, NULL};
+
+#define COMMANDS(X) X(import) X(synth) X(split) X(schema) X(classes) X(info) X(fetch)
 
 gt_status gt_cmd_data(int argc, char **argv) {
 #define AS_NAME(name)     #name,
@@ -480,12 +500,14 @@ gt_status gt_cmd_data(int argc, char **argv) {
   const size_t n = sizeof names / sizeof *names;
   gt_temporary_guard();
   if (argc < 2)
-    return GT_FAIL(GT_ERR_JOB,
-                   "data has no command; expected import, synth, split, schema, classes or info");
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "data has no command; expected import, synth, split, schema, classes, info or fetch");
   for (size_t i = 0; i < n; i++)
     if (strcmp(argv[1], names[i]) == 0) return functions[i](argc - 1, argv + 1);
   const char *near = gt_nearest(argv[1], names, n);
   return GT_FAIL(GT_ERR_JOB, "data command `%s` is not known; %s%s", argv[1],
-                 near ? "did you mean " : "import, synth, split, schema, classes and info are",
+                 near ? "did you mean "
+                      : "import, synth, split, schema, classes, info and fetch are",
                  near ? near : "");
 }

@@ -193,8 +193,8 @@ const gt_command gt_commands[] = {
      "otherwise the one in the catalogue.\n"
      "Exit 2: no candidate meets the deadline or budget, a price for a budget is missing, or a\n"
      "region has no device.\n"},
-    {"data", "make data sets: import, synth, split, schema, classes, info", gt_cmd_data, false,
-     gt_options_data,
+    {"data", "make data sets: import, synth, split, schema, classes, info, fetch", gt_cmd_data,
+     false, gt_options_data,
      "geotrain data import FORMAT FOLDER OUT.h5 [--vocabulary N] [--length N]\n"
      "geotrain data import text FILE... OUT.h5 [--vocabulary N | --vocabulary-of DATA.h5]\n"
      "                    [--length N] [--test-share S]\n"
@@ -204,6 +204,7 @@ const gt_command gt_commands[] = {
      "geotrain data schema FILE... [--out FILE.json]\n"
      "geotrain data classes FILE.h5 OUT.h5 [OLD=NEW]... [--schema FILE]\n"
      "geotrain data info FILE.h5 [--png SHEET.png]\n"
+     "geotrain data fetch URL [--again]\n"
      "\n"
      "import, synth and split overwrite HDF5 files; other files only with --force.\n"
      "docs/own-data.md shows how to convert other data, such as folders of images and CSV files.\n"
@@ -266,7 +267,14 @@ const gt_command gt_commands[] = {
      "\n"
      "info describes a data set.  --png writes a sheet of pictures: a row for each class, with "
      "its\n"
-     "first training images.\n"},
+     "first training images.\n"
+     "\n"
+     "fetch copies the file at a URL (https://, s3://) to the folder of copies, $GEOTRAIN_CACHE "
+     "or\n"
+     "~/.cache/geotrain, where commands and jobs that name the URL find it, and prints its "
+     "SHA-256.\n"
+     "A job's data.path may end in #sha256=...: another file is refused.  --again: although there\n"
+     "is a copy.\n"},
     {"eval", "compute loss, accuracy, AUC or Recall@20 of a run's model or a checkpoint",
      gt_cmd_eval, false, ONE(gt_options_eval),
      "geotrain eval RUN_DIR [REGION] DATA.h5 [--classes] [--threads N]\n"

@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "dataset.h"
+#include "geotrain/store.h"
 
 /* ---- attributes of exactly one kind: an integer, a text, or n float32 ------------------------ */
 
@@ -421,13 +423,26 @@ static gt_status open_checked(gt_dataset *d) {
   return hash_samples(d, GT_SPLIT_TEST, d->info.tests_sha256);
 }
 
+/* Writes the file to open: the copy of a URL. */
+static gt_status find_file(const char *path, char **file) {
+  *file = NULL;
+  if (!gt_store_is_url(path)) {
+    *file = gt_strdup(path);
+    return GT_OK;
+  }
+  GT_TRY(gt_store_copy(path, file));
+  if (access(*file, F_OK) == 0) return GT_OK;
+  return GT_FAIL(GT_ERR_DATA, "%s has no copy here; expected %s; make it: geotrain data fetch URL",
+                 path, *file);
+}
+
 gt_status gt_dataset_open(gt_dataset **out, const char *path) {
   gt_dataset *d = GT_NEW(gt_dataset);
   *out = NULL;
   d->file = -1;
   for (int s = 0; s < 2; s++) d->x[s] = d->y[s] = -1;
-  d->path = gt_strdup(path);
-  gt_status status = open_checked(d);
+  gt_status status = find_file(path, &d->path);
+  if (status == GT_OK) status = open_checked(d);
   if (status == GT_OK)
     *out = d;
   else

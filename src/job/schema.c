@@ -79,7 +79,7 @@ const job_key gt_job_keys[] = {
      .meaning = "widths of the perceptron's hidden layers; default: deepfm 400, 400, 400, mlp 256, "
                 "256"},
     {"data.path", KEY_STRING, KEY_OPTIONAL | KEY_PATH, AT(data.path),
-     .meaning = "HDF5 data set of the regions that do not name their own"},
+     .meaning = "HDF5 data set of the regions that do not name their own; a file, or a URL"},
     {"data.partition.by", KEY_CHOICE, 0, AT(data.partition.by), .fallback = "shares",
      .values = gt_partition_names,
      .meaning = "how the samples of a file are divided among the regions that read it: at random "

@@ -3,6 +3,10 @@
 
 #include "geotrain/setup.h"
 
+/* fetch.c: makes copies of data sets that the job names by URL.  Collective over the world; errors
+   as gt_fetch_step. */
+gt_status gt_setup_fetch_data(gt_run *run);
+
 /* data.c: opens the region's data set, and settles which of its samples belong to the region and
    how images are normalised.  Collective over the world; GT_ERR_DATA and GT_ERR_JOB name the region
    and its values. */

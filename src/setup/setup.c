@@ -499,6 +499,7 @@ gt_status gt_setup_open(gt_run *run, gt_peers *world, const gt_setup_options *op
   GT_TRY(gt_setup_open_machine(run));
   GT_TRY(open_links(run));
   GT_TRY(open_prices(run));
+  GT_TRY(gt_setup_fetch_data(run));
   GT_TRY(gt_setup_open_data(run));
   run->resident_start = gt_resident_now();
   GT_TRY(open_model(run));

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "geotrain/data.h"
+#include "geotrain/store.h"
 
 /* Computes the floats for samples of this shape. */
 static gt_status model_floats(gt_sim_shape *out, const gt_job *job) {
@@ -103,7 +104,11 @@ static gt_status from_data(gt_sim_shape *out, const gt_job *job) {
 /* ---- without one ----------------------------------------------------------------------------- */
 
 static bool can_read(const char *path) {
-  return path && access(path, R_OK) == 0;
+  char *copy = NULL;
+  if (path && gt_store_is_url(path)) path = gt_store_copy(path, &copy) == GT_OK ? copy : NULL;
+  const bool can = path && access(path, R_OK) == 0;
+  gt_free(copy);
+  return can;
 }
 
 /* True if this machine can read every file that the job names. */

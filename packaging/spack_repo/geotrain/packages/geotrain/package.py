@@ -25,6 +25,7 @@ class Geotrain(CMakePackage):
     depends_on("libyaml")
     depends_on("jansson")
     depends_on("openssl@3:")
+    depends_on("curl@7.85:")
     depends_on("zlib-api")
     depends_on("libpng")
     depends_on("jpeg")

@@ -1,0 +1,65 @@
+/* Fetches data sets that the job names by URL.  All ranks wait for the copies together, in rounds,
+   so that a download can take longer than the limit of a wait. */
+#include <string.h>
+
+#include "geotrain/store.h"
+
+#include "internal.h"
+
+#define ROUND_S 2.0
+#define SAY     (10 * GT_SECOND)
+
+typedef enum { HAS, FETCHES, FAILED } fetch_state;
+
+/* Returns the URL of the region's data; NULL: it has none, or a file. */
+static const char *url_of(const gt_job *job, size_t region) {
+  const char *path = gt_job_reads(job, region) ? gt_data_path(job, region) : NULL;
+  return path && gt_store_is_url(path) ? path : NULL;
+}
+
+static bool any_url(const gt_job *job) {
+  size_t r = 0;
+  while (r < job->nregions && !url_of(job, r)) r++;
+  return r < job->nregions;
+}
+
+static void say(const gt_run *run, const gt_fetch *fetch, gt_ns *said) {
+  char have[32], of[40] = "";
+  int64_t whole;
+  const int64_t bytes = gt_fetch_bytes(fetch, &whole);
+  if (!run->roles.is_ps || gt_now() - *said < SAY) return;
+  *said = gt_now();
+  gt_format_size(have, sizeof have, (double)bytes);
+  if (whole > 0) memcpy(of, " of ", 5), gt_format_size(of + 4, sizeof of - 4, (double)whole);
+  gt_log(GT_LOG_INFO, "%s: %s%s have arrived", url_of(run->job, run->roles.region_id), have, of);
+}
+
+/* Returns the state of the rank that is behind the most, or of one that has failed. */
+static fetch_state agree_on(const gt_run *run, fetch_state own) {
+  gt_peers *world = run->roles.world;
+  fetch_state *all = GT_NEW_ARRAY(fetch_state, world->size), worst = HAS;
+  gt_peers_gather(world, &own, sizeof own, all, "the regions to fetch their data",
+                  run->start_limit_s);
+  for (size_t i = 0; i < world->size; i++)
+    if (all[i] > worst) worst = all[i];
+  gt_free(all);
+  return worst;
+}
+
+gt_status gt_setup_fetch_data(gt_run *run) {
+  const char *url = url_of(run->job, run->roles.region_id);
+  gt_fetch *fetch = NULL;
+  gt_status status = GT_OK;
+  gt_ns said = gt_now();
+  fetch_state own = url ? FETCHES : HAS;
+  if (!any_url(run->job)) return GT_OK;
+  if (url) status = gt_fetch_open(&fetch, url, run->job->limits.wan_patience_s, false);
+  do {
+    bool done = false;
+    if (own == FETCHES && status == GT_OK) status = gt_fetch_step(fetch, ROUND_S, &done);
+    if (own == FETCHES && status == GT_OK) say(run, fetch, &said);
+    own = status != GT_OK ? FAILED : done ? HAS : own;
+  } while (agree_on(run, own) == FETCHES);
+  gt_fetch_close(fetch);
+  return gt_agree(run->roles.world, status, run->start_limit_s);
+}
