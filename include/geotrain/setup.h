@@ -107,7 +107,7 @@ typedef struct {
   size_t batch_max;        /* largest number of samples at a time, in training or evaluation */
   gt_order order;
   gt_links *links;
-  gt_tcp *tcp;           /* on a PS with wan.transport tcp; else NULL */
+  gt_endpoint *endpoint; /* on a PS, if regions are MPI jobs of their own; else NULL */
   gt_job_prices prices;  /* on the lead; unset on other ranks */
   gt_kept kept;          /* on a PS, until it has resumed from it */
   size_t resident_start; /* bytes of this process before it had a model */

@@ -5,7 +5,7 @@
 
 #include "geotrain/link.h"
 #include "geotrain/net_peers.h"
-#include "geotrain/wan_tcp.h"
+#include "geotrain/wan_endpoint.h"
 
 typedef struct gt_gateway gt_gateway;
 
@@ -22,9 +22,9 @@ typedef struct {
   bool emulate;       /* delay frames by the link model; else send them at once */
   bool virtual_clock; /* gt_gateway_virtual will be called; until then frames are sent at once */
   uint64_t seed;
-  size_t payload_max; /* bytes of the largest message of any kind but GROUP */
-  size_t group_max;   /* bytes of the largest message of kind GROUP; 0: there are none */
-  gt_tcp *tcp;        /* frames travel over it, borrowed; NULL: by MPI; not with virtual_clock */
+  size_t payload_max;    /* bytes of the largest message of any kind but GROUP */
+  size_t group_max;      /* bytes of the largest message of kind GROUP; 0: there are none */
+  gt_endpoint *endpoint; /* frames travel over it, borrowed; NULL: MPI; not with virtual_clock */
 } gt_gateway_spec;
 
 /* Callbacks of the gateway, from gt_gateway_poll and gt_gateway_deliver only. */
@@ -38,7 +38,7 @@ typedef struct {
   void (*on_departed)(void *ctx, size_t peer, uint64_t cookie, gt_ns now);
   /* The peer has started again, or has ended with an error: nothing that was queued for it, or had
      left, is kept, and on_departed is not called for it.  NULL is allowed where
-     gt_tcp_spec.restarts is false. */
+     no region is taken back. */
   void (*on_lost)(void *ctx, size_t peer, gt_ns now);
 } gt_gateway_events;
 
@@ -68,7 +68,7 @@ void gt_gateway_send(gt_gateway *gateway, size_t peer, const gt_frame_header *he
                      const void *payload, size_t bytes, uint64_t cookie, gt_ns now);
 /* Gives a peer up: nothing that is queued for it, or has left, is kept, on_departed is not called,
    and messages to it are dropped, until it starts again (on_lost).  Only with
-   gt_tcp_spec.restarts. */
+   regions that are taken back. */
 void gt_gateway_forget(gt_gateway *gateway, size_t peer);
 /* True if the peer has ended well, and needs nothing more. */
 bool gt_gateway_left(const gt_gateway *gateway, size_t peer);

@@ -40,9 +40,9 @@ void gt_setup_gather_builds(gt_run *run);
    a checkpoint.  Local; GT_ERR_CKPT. */
 gt_status gt_setup_init_params(gt_run *run);
 
-/* tcp.c: opens the port and the certificates of the region's PS, with wan.transport tcp.  Local;
+/* endpoint.c: opens the port and the certificates of the region's PS, with wan.transport tcp.  Local;
    errors as gt_tcp_open. */
-gt_status gt_setup_open_tcp(gt_run *run);
+gt_status gt_setup_open_endpoint(gt_run *run);
 /* Returns the error of a job that cannot run as one MPI job per region. */
 gt_status gt_setup_not_apart(void);
 /* Draws a number that no other run has, for the connections of gateways over TCP.  Collective over

@@ -231,8 +231,8 @@ static gt_status join(gt_run *run, const gt_region_plan *plan) {
   if (run->options->virtual_clock)
     return GT_FAIL(GT_ERR_JOB, "--region is given under --clock virtual; expected all regions in "
                                "one MPI job");
-  GT_TRY(gt_agree(run->roles.region, gt_setup_open_tcp(run), run->start_limit_s));
-  gt_roles_join(&run->roles, run->tcp ? gt_tcp_peers(run->tcp) : NULL, plan);
+  GT_TRY(gt_agree(run->roles.region, gt_setup_open_endpoint(run), run->start_limit_s));
+  gt_roles_join(&run->roles, run->endpoint ? gt_endpoint_peers(run->endpoint) : NULL, plan);
   joining j = {.is_ps = run->roles.is_ps};
   gt_peers_meet(run->roles.world, &(gt_peers_wait){.what = "the other regions to start",
                                                    .limit_s = JOIN_LIMIT_S,
@@ -446,7 +446,7 @@ static gt_status open_links(gt_run *run) {
   if (status == GT_OK) status = gt_ps_check_routes(run->job);
   if (status == GT_OK) status = check_clock(run);
   GT_TRY(agree(run, status));
-  if (!run->options->region) GT_TRY(agree(run, gt_setup_open_tcp(run)));
+  if (!run->options->region) GT_TRY(agree(run, gt_setup_open_endpoint(run)));
   gt_setup_draw_run(run);
   return GT_OK;
 }
@@ -479,7 +479,7 @@ gt_gateway *gt_setup_gateway(const gt_run *run, size_t payload_max,
                           .seed = job->seed,
                           .payload_max = payload_max,
                           .group_max = continues ? GROUP_PARTS * payload_max + GROUP_HEADS : 0,
-                          .tcp = run->tcp};
+                          .endpoint = run->endpoint};
   gt_gateway *gateway = gt_gateway_create(run->roles.ps, &spec, events);
   gt_free(names);
   gt_free(streams);
@@ -528,5 +528,5 @@ void gt_setup_close(gt_run *run) {
   gt_job_prices_close(&run->prices);
   gt_job_close(run->job);
   gt_roles_close(&run->roles, run->end_limit_s);
-  gt_tcp_close(run->tcp);
+  gt_endpoint_close(run->endpoint);
 }

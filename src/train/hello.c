@@ -439,7 +439,7 @@ static void exchange_in_group(gt_server *s, const gt_hello *own) {
   gt_peers_gather(s->run->roles.ps, own, sizeof *own, s->hellos, "the greetings of other regions",
                   s->run->start_limit_s);
   for (size_t p = 0; p < s->run->job->nregions; p++) check_greeting(s, p);
-  s->returns = s->partial = gt_tcp_returns(s->run->tcp);
+  s->returns = s->partial = gt_endpoint_returns(s->run->endpoint);
 }
 
 /* ---- a return -------------------------------------------------------------------------------- */

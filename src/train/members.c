@@ -12,7 +12,7 @@
 #define DIAL_S 15.0 /* the others dial a region that returns at intervals of up to 5 s */
 
 bool gt_server_members_change(const gt_server *s) {
-  return s->run->tcp && s->run->job->sync.on_loss == GT_ON_LOSS_CONTINUE;
+  return s->run->endpoint && s->run->job->sync.on_loss == GT_ON_LOSS_CONTINUE;
 }
 
 /* ---- on disk --------------------------------------------------------------------------------- */
@@ -25,7 +25,7 @@ static const char *path_of(const gt_server *s, char *path, size_t size) {
 gt_status gt_server_members(const gt_server *s, gt_ps_members *out) {
   char path[1200];
   *out = (gt_ps_members){
-      .change = true, .incarnation = gt_tcp_start(s->run->tcp), .returns = s->returns};
+      .change = true, .incarnation = gt_endpoint_start(s->run->endpoint), .returns = s->returns};
   FILE *file = fopen(path_of(s, path, sizeof path), "r");
   if (!file && errno == ENOENT) return GT_OK;
   const bool read = file && fscanf(file, "%" SCNd64, &out->promised) == 1 && out->promised >= 0;

@@ -22,14 +22,14 @@ static gt_status fields_of(gt_server *s, gt_state_direction direction) {
 }
 
 int64_t gt_server_relayed(const gt_server *s, size_t region) {
-  const gt_tcp *tcp = s->run->tcp;
-  return s->relayed_before[region] + (tcp ? (int64_t)gt_tcp_relayed(tcp, region) : 0);
+  const gt_endpoint *e = s->run->endpoint;
+  return s->relayed_before[region] + (e ? (int64_t)gt_endpoint_relayed(e, region) : 0);
 }
 
 static void save_relayed(gt_server *s, gt_state *state) {
   const size_t n = s->run->job->nregions;
   for (size_t r = 0; r < n; r++) s->relayed[r] = gt_server_relayed(s, r);
-  if (s->run->tcp) gt_state_add(state, "train/", "relayed", GT_TYPE_I64, s->relayed, n);
+  if (s->run->endpoint) gt_state_add(state, "train/", "relayed", GT_TYPE_I64, s->relayed, n);
 }
 
 /* One MPI job, and older files, do not have it. */

@@ -346,7 +346,7 @@ static gt_status open_server(gt_server *s, gt_run *run, const gt_clock_ops *cloc
   if (status == GT_OK) gt_server_stages_say_memory(s);
   if (status == GT_OK) gt_server_tell_routes(s);
   if (status == GT_OK && round > 0 && !s->partial) gt_server_spread(s);
-  if (status == GT_OK && gt_server_members_change(s) && !s->returns) gt_tcp_begun(run->roles.ps);
+  if (status == GT_OK && gt_server_members_change(s) && !s->returns) gt_endpoint_begun(run->roles.ps);
   return status;
 }
 
@@ -382,7 +382,7 @@ static gt_status serve(gt_run *run, const gt_clock_ops *clock, gt_live_mode live
   bool opened = status == GT_OK;
   if (opened) status = clock->loop(&s);
   if (opened && (status == GT_STOPPED || status == GT_ERR_LIMIT)) gt_server_stopped(&s, status);
-  if (run->tcp) gt_tcp_leave(run->tcp, status);
+  if (run->endpoint) gt_endpoint_leave(run->endpoint, status);
   close_server(&s);
   return status;
 }

@@ -41,7 +41,7 @@ gt_gateway *gt_gateway_create(gt_peers *servers, const gt_gateway_spec *spec,
   memcpy(g->names, spec->names, g->nregions * sizeof *g->names);
   g->timing = spec->emulate && !spec->virtual_clock ? &gt_timing_emulated : &gt_timing_direct;
   g->events = *events;
-  g->ops = spec->tcp ? &gt_transport_tcp : &gt_transport_mpi;
+  g->ops = spec->endpoint ? spec->endpoint->ops : &gt_transport_mpi;
   g->seed = spec->seed;
   g->access_bps = spec->access_bps;
   if (g->timing->modelled) g->up.rate_bps = g->access_bps;
@@ -68,7 +68,7 @@ gt_gateway *gt_gateway_create(gt_peers *servers, const gt_gateway_spec *spec,
                                        .self = g->self,
                                        .windows = windows,
                                        .frame_bytes = g->wire_max,
-                                       .tcp = spec->tcp};
+                                       .endpoint = spec->endpoint};
   g->transport = g->ops->open(servers, &transport);
   gt_free(windows);
   return g;

@@ -3,7 +3,6 @@
 
 #include "geotrain/net.h"
 #include "geotrain/wan.h"
-#include "geotrain/wan_tcp.h"
 
 #define GT_FRAME_MAGIC       UINT32_C(0x31465447) /* "GTF1" */
 #define GT_CONTROL_BYTES_MAX ((size_t)4096)
@@ -24,14 +23,19 @@ typedef struct {
   size_t nregions, self;
   const size_t *windows; /* nregions: largest number of frames in flight to each peer */
   size_t frame_bytes;    /* of the largest frame, header included */
-  gt_tcp *tcp;           /* of the transport over TCP, borrowed */
+  gt_endpoint *endpoint; /* borrowed; NULL: MPI */
 } gt_transport_spec;
 
+typedef struct {
+  uint8_t *frame;
+  size_t bytes;
+} gt_past_frame;
+
 /* Delivers frames to a peer: whole, intact and in the order sent.  Only close blocks.  In a group
-   (peers_tcp.c), frames stay borrowed until the transport is closed. */
+   (peers_apart.c), frames stay borrowed until the transport is closed. */
 typedef struct {
   const char *name;
-  /* servers: borrowed; NULL: the messages of a group (peers_tcp.c), whose close does not wait for peers */
+  /* servers: borrowed; NULL: the messages of a group (peers_apart.c), whose close does not wait for peers */
   gt_transport *(*open)(gt_peers *servers, const gt_transport_spec *spec);
   /* Makes connections and continues what waits for them.  NULL: no-op. */
   void (*progress)(gt_transport *t);
@@ -55,9 +59,38 @@ typedef struct {
   /* Returns when every region has called it; frames that still arrive are dropped.  Collective;
      limit_s: how long to wait for the others. */
   void (*close)(gt_transport *t, double limit_s);
+  /* The following are of a group's transport. */
+  /* Tells the other regions that this one ends with the code; GT_OK: it needs nothing more.  Never
+     waits long: it is a gt_on_panic function. */
+  void (*say_bye)(void *t, gt_status code);
+  /* True if the peer was there, has not said that it is done, and has been away for the patience. */
+  bool (*absent)(const gt_transport *t, size_t peer);
+  /* From now on a region that starts again gets these frames instead of those kept; borrowed. */
+  void (*repeat)(gt_transport *t, const gt_past_frame *frames, size_t n);
 } gt_transport_ops;
 
 extern const gt_transport_ops gt_transport_mpi, gt_transport_tcp;
+
+/* ---- endpoints ------------------------------------------------------------------------------- */
+
+/* The first member of each implementation. */
+struct gt_endpoint {
+  const gt_transport_ops *ops;
+  void (*close)(gt_endpoint *endpoint);
+  const char **names; /* nregions; owned, the texts too */
+  size_t nregions, self;
+  uint64_t run_id;
+  uint64_t start; /* number of this start of the region: random, never 0 */
+  bool restarts, returns;
+  gt_status code;    /* with which this region ends */
+  uint64_t *relayed; /* nregions: bytes copied to each region for another one */
+  double patience_s;
+};
+
+/* Sets what all endpoints have; names are copied.  gt_endpoint_free frees it. */
+void gt_endpoint_init(gt_endpoint *endpoint, const gt_transport_ops *ops, const char *const *names,
+                      size_t nregions, size_t self);
+void gt_endpoint_free(gt_endpoint *endpoint);
 
 /* ---- sending --------------------------------------------------------------------------------- */
 

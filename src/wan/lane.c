@@ -18,7 +18,7 @@
 /* Several attempts fit into the patience. */
 static void dial_later(const gt_tcp *tcp, gt_lane *l, gt_stream *s) {
   const int doublings = s->failures < DOUBLINGS ? s->failures : DOUBLINGS;
-  const double most_s = fmin(DIAL_AGAIN_MAX_S, tcp->patience_s / 4);
+  const double most_s = fmin(DIAL_AGAIN_MAX_S, tcp->base.patience_s / 4);
   const double delay_s = fmin(DIAL_AGAIN_S * (double)(1 << doublings), most_s);
   s->dial_at = gt_now() + gt_from_seconds(delay_s * (0.5 + gt_rng_uniform(&l->rng)));
   s->failures++;
@@ -46,7 +46,7 @@ void gt_lane_lose(gt_transport *t, size_t peer, gt_stream *s, const char *why) {
   size_t unsaid;
   if (!t->closing && !l->left && gt_quiet_over(&l->quiet, &unsaid))
     gt_log(GT_LOG_WARN, "no connection with region %s: %s; trying again (%zu others not logged)",
-           t->tcp->sites[peer].name, why, unsaid);
+           t->tcp->base.names[peer], why, unsaid);
   drop(l, s);
   dial_later(t->tcp, l, s);
 }
@@ -55,7 +55,7 @@ bool gt_lane_absent(const gt_transport *t, size_t peer) {
   const gt_lane *l = &t->lanes[peer];
   for (size_t i = 0; i < t->nstreams; i++)
     if (l->streams[i].greeted) return false;
-  return l->start != 0 && !l->left && gt_now() > l->lost + gt_from_seconds(t->tcp->patience_s);
+  return l->start != 0 && !l->left && gt_now() > l->lost + gt_from_seconds(t->tcp->base.patience_s);
 }
 
 void gt_lane_check(gt_transport *t, size_t peer, gt_ns now) {
@@ -73,7 +73,7 @@ void gt_lane_open(gt_transport *t, size_t peer, size_t window) {
   l->heard = gt_now();
   l->queue = GT_NEW_ARRAY(gt_lane_entry, window);
   l->slot_sequence = GT_NEW_ARRAY(uint64_t, window);
-  l->rng = gt_rng_make(t->tcp->start, GT_RNG_JITTER, t->tcp->self, peer);
+  l->rng = gt_rng_make(t->tcp->base.start, GT_RNG_JITTER, t->tcp->base.self, peer);
   l->streams = GT_NEW_ARRAY(gt_stream, t->nstreams);
   for (size_t i = 0; i < t->nstreams; i++) {
     gt_stream *s = &l->streams[i];
@@ -109,12 +109,12 @@ gt_tcp_record gt_lane_record(const gt_transport *t, size_t peer, const gt_stream
   return (gt_tcp_record){.magic = GT_TCP_MAGIC,
                          .kind = (uint16_t)kind,
                          .version = GT_TCP_VERSION,
-                         .from = (uint16_t)t->tcp->self,
+                         .from = (uint16_t)t->tcp->base.self,
                          .to = (uint16_t)peer,
                          .stream = (uint32_t)(s - l->streams),
                          .sequence = sequence,
                          .ack = have_received(t, l),
-                         .start = t->tcp->start,
+                         .start = t->tcp->base.start,
                          .peer_start = l->start};
 }
 
@@ -277,13 +277,13 @@ void gt_lane_forget(gt_transport *t, size_t peer) {
    begun. */
 static void begin_anew(gt_transport *t, size_t peer, const gt_stream *on) {
   gt_lane *l = &t->lanes[peer];
-  if (!t->tcp->restarts)
+  if (!t->tcp->base.restarts)
     gt_panic(
         GT_ERR_LOST,
         "region %s has started again, and this run cannot take it back: end every region, then "
         "start each with --resume",
-        t->tcp->sites[peer].name);
-  gt_log(GT_LOG_WARN, "region %s has started again", t->tcp->sites[peer].name);
+        t->tcp->base.names[peer]);
+  gt_log(GT_LOG_WARN, "region %s has started again", t->tcp->base.names[peer]);
   l->former[l->nformer++ % GT_TCP_FORMER] = l->start;
   l->left = l->forgotten = false;
   for (size_t i = 0; i < t->nstreams; i++)
@@ -302,7 +302,7 @@ static void begin_anew(gt_transport *t, size_t peer, const gt_stream *on) {
 /* Returns how many frames of this start the greeting acknowledges.  One that knows an earlier start
    acknowledges none; but a group has the same frames in each. */
 static uint64_t greeted_ack(const gt_transport *t, const gt_tcp_record *hello) {
-  return hello->peer_start == t->tcp->start || t->keeps ? hello->ack : 0;
+  return hello->peer_start == t->tcp->base.start || t->keeps ? hello->ack : 0;
 }
 
 /* The peer is there: every transport dials it now. */
@@ -343,7 +343,7 @@ static void take_refusal(gt_transport *t, size_t peer) {
     gt_panic(
         GT_ERR_CKPT,
         "another start of region %s is connected with region %s; end it before this one starts",
-        t->tcp->sites[t->tcp->self].name, t->tcp->sites[peer].name);
+        t->tcp->base.names[t->tcp->base.self], t->tcp->base.names[peer]);
 }
 
 /* ---- receiving ------------------------------------------------------------------------------- */
@@ -375,12 +375,12 @@ static const char *record_fault(const gt_transport *t, size_t peer, const gt_str
   const gt_lane *l = &t->lanes[peer];
   if (head->magic != GT_TCP_MAGIC) return "a record does not begin with GTR1";
   if (head->version != GT_TCP_VERSION) return "it speaks another version of the protocol";
-  if (head->from != peer || head->to != t->tcp->self) return "a record names another pair";
+  if (head->from != peer || head->to != t->tcp->base.self) return "a record names another pair";
   if (head->kind != GT_TCP_FRAME && head->bytes != 0) return "a record has a wrong length";
   if (head->kind == GT_TCP_REFUSED && !s->greeted) return NULL;
   if ((head->kind == GT_TCP_HELLO) == s->greeted) return "a greeting is missing or repeated";
   if (head->kind == GT_TCP_HELLO) return gt_lane_greeting_fault(t, peer, s, head);
-  if (head->start != l->start || head->peer_start != t->tcp->start)
+  if (head->start != l->start || head->peer_start != t->tcp->base.start)
     return "a record is of another start";
   if (head->ack > l->begun) return "a record acknowledges frames that were not sent";
   if (head->kind == GT_TCP_FRAME) return frame_fault(t, l, head);
@@ -392,9 +392,9 @@ static const char *record_fault(const gt_transport *t, size_t peer, const gt_str
 static const char *take_bye(gt_transport *t, size_t peer, uint64_t code) {
   t->lanes[peer].left = code == GT_OK;
   if (code != GT_OK) t->tcp->ended[peer] = t->lanes[peer].start;
-  if (code != GT_OK && !t->tcp->restarts)
+  if (code != GT_OK && !t->tcp->base.restarts)
     gt_panic(GT_ERR_LOST, "region %s has ended with code %d; its own log says why",
-             t->tcp->sites[peer].name, (int)code);
+             t->tcp->base.names[peer], (int)code);
   return code == GT_OK ? NULL : "it has ended with an error; its own log says why";
 }
 

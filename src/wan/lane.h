@@ -64,11 +64,6 @@ typedef struct {
   uint64_t received;
 } gt_lane;
 
-typedef struct {
-  uint8_t *frame;
-  size_t bytes;
-} gt_past_frame;
-
 struct gt_transport {
   gt_peers *servers; /* NULL: the transport of a group */
   gt_tcp *tcp;

@@ -96,7 +96,7 @@ static bool copy(gt_tcp *tcp, gt_leg *to) {
       if (got <= 0) return got == 0;
       to->at = 0;
       to->end = (size_t)got;
-      tcp->relayed[to->hello.from] += (uint64_t)got;
+      tcp->base.relayed[to->hello.from] += (uint64_t)got;
     }
     const long n = gt_connection_write(&to->c, to->out + to->at, to->end - to->at);
     if (n <= 0) return n == 0;

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #define ACCEPTED_AT_ONCE 16
@@ -257,21 +256,20 @@ bool gt_listener_next(gt_listener *l, gt_tls *tls, gt_connection *c, gt_tcp_reco
 
 size_t gt_tcp_relay(const gt_tcp *tcp, size_t a, size_t b) {
   size_t r = 0;
-  if (tcp->sites[a].address || tcp->sites[b].address) return tcp->nregions;
-  while (r < tcp->nregions && !tcp->sites[r].address) r++;
+  if (tcp->sites[a].address || tcp->sites[b].address) return tcp->base.nregions;
+  while (r < tcp->base.nregions && !tcp->sites[r].address) r++;
   return r;
 }
 
 bool gt_tcp_dials(const gt_tcp *tcp, size_t peer) {
-  if (gt_tcp_relay(tcp, tcp->self, peer) < tcp->nregions) return true;
-  return tcp->sites[peer].address && (!tcp->sites[tcp->self].address || tcp->self > peer);
+  if (gt_tcp_relay(tcp, tcp->base.self, peer) < tcp->base.nregions) return true;
+  return tcp->sites[peer].address && (!tcp->sites[tcp->base.self].address || tcp->base.self > peer);
 }
 
 /* Through a proxy, addresses of other regions are the proxy's to resolve. */
 static gt_status open_site(gt_tcp *tcp, size_t region, const gt_tcp_region *as, bool resolves) {
   gt_tcp_site *site = &tcp->sites[region];
   char key[KEY_MAX];
-  site->name = gt_strdup(as->name);
   if (!as->address) return GT_OK;
   site->address = gt_strdup(as->address);
   snprintf(key, sizeof key, "regions[].address of region %.64s", as->name);
@@ -286,28 +284,38 @@ static gt_status open_proxy(gt_tcp *tcp, const char *address) {
 static void close_site(gt_tcp_site *site) {
   if (site->addresses) freeaddrinfo(site->addresses);
   gt_free(site->address);
-  gt_free(site->name);
 }
 
-static uint64_t draw_start(void) {
-  uint64_t start;
-  if (getrandom(&start, sizeof start, 0) != sizeof start || start == 0)
-    start = (uint64_t)gt_now() ^ (uint64_t)getpid() << 32;
-  return start;
+static void close_tcp(gt_endpoint *endpoint) {
+  gt_tcp *tcp = (gt_tcp *)endpoint;
+  gt_relay_close(tcp);
+  for (size_t i = 0; i < tcp->listener.n; i++) gt_connection_close(&tcp->listener.half[i].c);
+  if (tcp->listener.fd >= 0) close(tcp->listener.fd);
+  for (size_t i = 0; i < tcp->base.nregions * tcp->nstreams; i++)
+    gt_connection_close(&tcp->parked[i].c);
+  for (size_t r = 0; r < tcp->base.nregions; r++) close_site(&tcp->sites[r]);
+  close_site(&tcp->proxy);
+  gt_tls_close(tcp->tls);
+  gt_free(tcp->ended);
+  gt_free(tcp->parked);
+  gt_free(tcp->sites);
+  gt_endpoint_free(endpoint);
+  gt_free(tcp);
 }
 
-gt_status gt_tcp_open(gt_tcp **out, const gt_tcp_spec *spec) {
+gt_status gt_tcp_open(gt_endpoint **out, const gt_tcp_spec *spec) {
   gt_tcp *tcp = GT_NEW(gt_tcp);
-  tcp->nregions = spec->nregions;
-  tcp->self = spec->self;
-  tcp->start = draw_start();
-  tcp->restarts = spec->restarts;
+  const char **names = GT_NEW_ARRAY(const char *, spec->nregions);
+  for (size_t r = 0; r < spec->nregions; r++) names[r] = spec->regions[r].name;
+  gt_endpoint_init(&tcp->base, &gt_transport_tcp, names, spec->nregions, spec->self);
+  gt_free(names);
+  tcp->base.close = close_tcp;
+  tcp->base.restarts = spec->restarts;
   tcp->ended = GT_NEW_ARRAY(uint64_t, spec->nregions);
   tcp->nstreams = spec->streams > 0 ? spec->streams : 1;
-  tcp->patience_s = spec->patience_s;
+  tcp->base.patience_s = spec->patience_s;
   tcp->refused_s = spec->patience_s < REFUSED_MAX_S ? spec->patience_s : REFUSED_MAX_S;
   tcp->listener.fd = -1;
-  tcp->relayed = GT_NEW_ARRAY(uint64_t, spec->nregions);
   tcp->sites = GT_NEW_ARRAY(gt_tcp_site, spec->nregions);
   tcp->parked = GT_NEW_ARRAY(gt_parked, spec->nregions * tcp->nstreams);
   for (size_t i = 0; i < spec->nregions * tcp->nstreams; i++) tcp->parked[i].c.fd = -1;
@@ -321,44 +329,8 @@ gt_status gt_tcp_open(gt_tcp **out, const gt_tcp_spec *spec) {
   if (status == GT_OK && spec->listen)
     status = open_port(&tcp->listener, spec->listen, &spec->regions[spec->self]);
   if (status == GT_OK)
-    *out = tcp;
+    *out = &tcp->base;
   else
-    gt_tcp_close(tcp);
+    close_tcp(&tcp->base);
   return status;
-}
-
-void gt_tcp_set_run(gt_tcp *tcp, uint64_t id) {
-  tcp->run_id = id;
-}
-
-uint64_t gt_tcp_start(const gt_tcp *tcp) {
-  return tcp->start;
-}
-
-void gt_tcp_leave(gt_tcp *tcp, gt_status code) {
-  if (tcp->restarts) tcp->code = code;
-}
-
-bool gt_tcp_returns(const gt_tcp *tcp) {
-  return tcp->returns;
-}
-
-uint64_t gt_tcp_relayed(const gt_tcp *tcp, size_t region) {
-  return tcp->relayed[region];
-}
-
-void gt_tcp_close(gt_tcp *tcp) {
-  if (!tcp) return;
-  gt_relay_close(tcp);
-  for (size_t i = 0; i < tcp->listener.n; i++) gt_connection_close(&tcp->listener.half[i].c);
-  if (tcp->listener.fd >= 0) close(tcp->listener.fd);
-  for (size_t i = 0; i < tcp->nregions * tcp->nstreams; i++) gt_connection_close(&tcp->parked[i].c);
-  for (size_t r = 0; r < tcp->nregions; r++) close_site(&tcp->sites[r]);
-  close_site(&tcp->proxy);
-  gt_tls_close(tcp->tls);
-  gt_free(tcp->ended);
-  gt_free(tcp->parked);
-  gt_free(tcp->relayed);
-  gt_free(tcp->sites);
-  gt_free(tcp);
 }

@@ -4,6 +4,7 @@
 #include <netdb.h>
 
 #include "connection.h"
+#include "internal.h"
 #include "record.h"
 #include "geotrain/wan_tcp.h"
 
@@ -48,7 +49,7 @@ typedef struct {
 } gt_listener;
 
 typedef struct {
-  char *name, *address;       /* address NULL: it only dials */
+  char *address;              /* NULL: it only dials */
   struct addrinfo *addresses; /* NULL also if a proxy finds them */
 } gt_tcp_site;
 
@@ -58,34 +59,23 @@ typedef struct {
   gt_tcp_record hello;
 } gt_parked;
 
-struct gt_transport;
 typedef struct gt_leg gt_leg;
 enum { GT_TCP_OF_PEERS, GT_TCP_OF_GATEWAY, GT_TCP_TRANSPORTS };
 
-struct gt_tcp {
-  size_t nregions, self;
+typedef struct {
+  gt_endpoint base;
   gt_tcp_site *sites; /* nregions */
   gt_tcp_site proxy;  /* address NULL: none */
   gt_tls *tls;        /* NULL: none */
   gt_listener listener;
-  uint64_t run_id;
-  uint64_t start;  /* number of this start of the region: random, never 0 */
   size_t nstreams; /* connections of a lane between gateways */
-  bool restarts;
-  bool returns;    /* this start of the region */
-  gt_status code;  /* with which this region ends */
   uint64_t *ended; /* nregions: the start of each region that has ended with an error; 0: none */
-  struct gt_transport *open[GT_TCP_TRANSPORTS]; /* NULL: not open */
-  gt_parked *parked;                            /* nregions x nstreams */
-  gt_leg *legs;                                 /* of the relay */
-  uint64_t *relayed; /* nregions: bytes copied to each region for another one */
-  double patience_s;
+  gt_transport *open[GT_TCP_TRANSPORTS]; /* NULL: not open */
+  gt_parked *parked;                     /* nregions x nstreams */
+  gt_leg *legs;                          /* of the relay */
   double refused_s; /* how long other regions may take another start of this one for connected */
-};
+} gt_tcp;
 
-/* Tells the other regions that this one ends with the code: a gt_on_panic function of the transport
-   of a group.  GT_OK: it needs nothing more. */
-void gt_tcp_say_bye(void *transport, gt_status code);
 /* Returns the region that relays between two regions that both only dial; nregions: none does. */
 size_t gt_tcp_relay(const gt_tcp *tcp, size_t a, size_t b);
 /* True if this region dials the peer, or its relay; else the peer dials this region. */

@@ -14,21 +14,21 @@
 
 /* The kernel gives a silent connection up early enough that another one can be made. */
 static void limit_silence(const gt_tcp *tcp, const gt_connection *c) {
-  const double half = tcp->patience_s / 2;
+  const double half = tcp->base.patience_s / 2;
   gt_connection_patience(c, half < SILENCE_MAX_S ? half : SILENCE_MAX_S);
 }
 
 /* ---- dialling -------------------------------------------------------------------------------- */
 
 /* Returns the region that the peer's connection is dialled at: its own, or a relay. */
-static const gt_tcp_site *site_of(const gt_tcp *tcp, size_t peer) {
-  const size_t relay = gt_tcp_relay(tcp, tcp->self, peer);
-  return &tcp->sites[relay < tcp->nregions ? relay : peer];
+static size_t region_at(const gt_tcp *tcp, size_t peer) {
+  const size_t relay = gt_tcp_relay(tcp, tcp->base.self, peer);
+  return relay < tcp->base.nregions ? relay : peer;
 }
 
 static void dial(gt_transport *t, size_t peer, gt_stream *s) {
   if (gt_now() < s->dial_at) return;
-  const gt_tcp_site *site = site_of(t->tcp, peer), *proxy = &t->tcp->proxy;
+  const gt_tcp_site *site = &t->tcp->sites[region_at(t->tcp, peer)], *proxy = &t->tcp->proxy;
   if (!s->address) s->address = (proxy->address ? proxy : site)->addresses;
   const struct addrinfo *to = s->address;
   s->address = to->ai_next;
@@ -47,7 +47,7 @@ static void connect_further(gt_transport *t, size_t peer, gt_stream *s) {
   if (done < 0) {
     gt_lane_lose(t, peer, s, s->c.fault);
   } else if (done > 0 && !s->said) {
-    if (t->tcp->tls && !gt_tls_is(s->c.ssl, site_of(t->tcp, peer)->name)) {
+    if (t->tcp->tls && !gt_tls_is(s->c.ssl, t->tcp->base.names[region_at(t->tcp, peer)])) {
       gt_lane_lose(t, peer, s, "its certificate has another name");
       return;
     }
@@ -55,7 +55,7 @@ static void connect_further(gt_transport *t, size_t peer, gt_stream *s) {
     gt_lane_say_hello(t, peer, s);
   } else if (gt_now() - s->c.since > gt_from_seconds(GT_TCP_HANDSHAKE_S)) {
     gt_lane_lose(t, peer, s,
-                 s->said && gt_tcp_relay(t->tcp, t->tcp->self, peer) < t->tcp->nregions
+                 s->said && gt_tcp_relay(t->tcp, t->tcp->base.self, peer) < t->tcp->base.nregions
                      ? "it has not come to the region that relays"
                      : "its handshake took more than 10 s");
   } else if (!s->c.connected && gt_now() - s->c.since > CONNECT_LIMIT) {
@@ -71,12 +71,12 @@ static const char *hello_fault(const gt_tcp *tcp, const gt_connection *c,
   const size_t peer = hello->from;
   if (hello->magic != GT_TCP_MAGIC || hello->kind != GT_TCP_HELLO) return "it is no gateway";
   if (hello->version != GT_TCP_VERSION) return "it speaks another version of the protocol";
-  if (peer >= tcp->nregions || peer == tcp->self || gt_tcp_dials(tcp, peer))
+  if (peer >= tcp->base.nregions || peer == tcp->base.self || gt_tcp_dials(tcp, peer))
     return "it is of a region that does not dial this one";
-  if (hello->to != tcp->self && (hello->to >= tcp->nregions || hello->to == peer ||
-                                 gt_tcp_relay(tcp, peer, hello->to) != tcp->self))
+  if (hello->to != tcp->base.self && (hello->to >= tcp->base.nregions || hello->to == peer ||
+                                      gt_tcp_relay(tcp, peer, hello->to) != tcp->base.self))
     return "it is for a region to which this one does not relay";
-  if (tcp->tls && !gt_tls_is(c->ssl, tcp->sites[peer].name))
+  if (tcp->tls && !gt_tls_is(c->ssl, tcp->base.names[peer]))
     return "its certificate has the name of another region";
   if (!tcp->tls && gt_tcp_sum(hello, NULL) != hello->sum) return "its greeting is damaged";
   return hello->stream < tcp->nstreams ? NULL : "it has more streams than this region";
@@ -122,7 +122,7 @@ static void adopt(gt_transport *t, gt_connection *c, const gt_tcp_record *hello)
 static void place(gt_tcp *tcp, gt_connection *c, const gt_tcp_record *hello) {
   const char *fault = hello_fault(tcp, c, hello);
   gt_transport *of = NULL;
-  if (!fault && hello->to != tcp->self) {
+  if (!fault && hello->to != tcp->base.self) {
     limit_silence(tcp, c);
     gt_relay_take(tcp, c, hello);
     return;
@@ -142,7 +142,7 @@ static void place(gt_tcp *tcp, gt_connection *c, const gt_tcp_record *hello) {
 
 /* Adopts the connections that were parked for a transport. */
 static void adopt_parked(gt_transport *t) {
-  for (size_t i = 0; i < t->tcp->nregions * t->tcp->nstreams; i++) {
+  for (size_t i = 0; i < t->tcp->base.nregions * t->tcp->nstreams; i++) {
     gt_parked *parked = &t->tcp->parked[i];
     if (parked->c.fd < 0 || parked->hello.sequence != t->id) continue;
     gt_connection c = parked->c;
@@ -153,8 +153,8 @@ static void adopt_parked(gt_transport *t) {
 
 static void pump(gt_transport *t) {
   const gt_ns now = gt_now();
-  for (size_t peer = 0; peer < t->tcp->nregions; peer++) {
-    if (peer == t->tcp->self) continue;
+  for (size_t peer = 0; peer < t->tcp->base.nregions; peer++) {
+    if (peer == t->tcp->base.self) continue;
     gt_lane *l = &t->lanes[peer];
     for (size_t i = 0; gt_tcp_dials(t->tcp, peer) && !l->left && i < t->nstreams; i++)
       /* the others wait for the first one: then the peer knows this host */
@@ -185,16 +185,17 @@ static size_t place_of(const gt_transport *t) {
 
 static gt_transport *tcp_open(gt_peers *servers, const gt_transport_spec *spec) {
   gt_transport *t = GT_NEW(gt_transport);
+  gt_tcp *tcp = (gt_tcp *)spec->endpoint;
   *t = (gt_transport){.servers = servers,
-                      .tcp = spec->tcp,
-                      .id = servers ? spec->tcp->run_id : PEERS_ID,
+                      .tcp = tcp,
+                      .id = servers ? tcp->base.run_id : PEERS_ID,
                       .frame_bytes = spec->frame_bytes,
-                      .nstreams = servers ? spec->tcp->nstreams : 1,
+                      .nstreams = servers ? tcp->nstreams : 1,
                       .keeps = !servers};
   t->lanes = GT_NEW_ARRAY(gt_lane, spec->nregions);
   for (size_t peer = 0; peer < spec->nregions; peer++)
     if (peer != spec->self) gt_lane_open(t, peer, spec->windows[peer]);
-  spec->tcp->open[place_of(t)] = t;
+  tcp->open[place_of(t)] = t;
   adopt_parked(t);
   return t;
 }
@@ -245,10 +246,10 @@ static gt_loss tcp_lost(gt_transport *t, size_t peer) {
 /* Returns a region that has not acknowledged every frame; nregions: none.  Frames that still arrive
    are dropped. */
 static size_t settle(gt_transport *t) {
-  size_t missing = t->tcp->nregions, bytes;
+  size_t missing = t->tcp->base.nregions, bytes;
   tcp_progress(t);
-  for (size_t peer = 0; peer < t->tcp->nregions; peer++) {
-    if (peer == t->tcp->self) continue;
+  for (size_t peer = 0; peer < t->tcp->base.nregions; peer++) {
+    if (peer == t->tcp->base.self) continue;
     const gt_lane *l = &t->lanes[peer];
     while (tcp_receive(t, peer, &bytes)) gt_lane_release(t, peer);
     if (!l->left && !l->forgotten && l->acked < l->queued) missing = peer;
@@ -264,35 +265,47 @@ static void keep_settling(void *context) {
 static bool all_left(gt_transport *t) {
   bool left = true;
   (void)settle(t);
-  for (size_t peer = 0; peer < t->tcp->nregions; peer++) {
-    if (peer == t->tcp->self || t->lanes[peer].left) continue;
+  for (size_t peer = 0; peer < t->tcp->base.nregions; peer++) {
+    if (peer == t->tcp->base.self || t->lanes[peer].left) continue;
     for (size_t i = 0; i < t->nstreams; i++) left &= !t->lanes[peer].streams[i].greeted;
   }
   return left;
+}
+
+/* A connection that is busy is left alone. */
+static void say_bye(void *transport, gt_status code) {
+  gt_transport *t = transport;
+  for (size_t peer = 0; peer < t->tcp->base.nregions; peer++)
+    if (peer != t->tcp->base.self) gt_lane_say_bye(t, peer, code);
+}
+
+static void tcp_repeat(gt_transport *t, const gt_past_frame *frames, size_t n) {
+  t->past = frames;
+  t->npast = n;
 }
 
 /* Ends with the regions that are there. */
 static void part(gt_transport *t) {
   gt_backoff backoff = {0};
   const gt_ns until = gt_now() + gt_from_seconds(PART_S);
-  gt_tcp_say_bye(t, t->tcp->code);
+  say_bye(t, t->tcp->base.code);
   while (!all_left(t) && gt_now() < until) gt_backoff_sleep(&backoff, GT_BACKOFF_BUSY, until);
 }
 
 static void tcp_close(gt_transport *t, double limit_s) {
-  const bool needs_all = t->servers && !t->tcp->restarts;
+  const bool needs_all = t->servers && !t->tcp->base.restarts;
   t->closing = !t->servers;
   gt_backoff backoff = {0};
   const gt_ns until = gt_now() + gt_from_seconds(limit_s);
-  for (size_t missing; (missing = settle(t)) < t->tcp->nregions;) {
+  for (size_t missing; (missing = settle(t)) < t->tcp->base.nregions;) {
     if (gt_now() > until && !needs_all) break;
     if (gt_now() > until)
       gt_panic(GT_ERR_LOST, "waited %.0f s for region %s to take the last frames", limit_s,
-               t->tcp->sites[missing].name);
+               t->tcp->base.names[missing]);
     gt_backoff_sleep(&backoff, GT_BACKOFF_BUSY, until);
   }
   t->closing = true;
-  if (t->servers && t->tcp->restarts) part(t);
+  if (t->servers && t->tcp->base.restarts) part(t);
   if (needs_all)
     gt_peers_meet(t->servers, &(gt_peers_wait){.what = "the other regions to close their links",
                                                .limit_s = limit_s,
@@ -301,19 +314,12 @@ static void tcp_close(gt_transport *t, double limit_s) {
   /* those that it relays between still say that they end */
   while (!t->servers && gt_relay_pump(t->tcp) && gt_now() < until)
     gt_backoff_sleep(&backoff, GT_BACKOFF_BUSY, until);
-  for (size_t peer = 0; peer < t->tcp->nregions; peer++) gt_lane_close(t, peer);
+  for (size_t peer = 0; peer < t->tcp->base.nregions; peer++) gt_lane_close(t, peer);
   /* the next gateway of the run takes none of this one's connections */
-  if (t->servers) t->tcp->run_id++;
+  if (t->servers) t->tcp->base.run_id++;
   t->tcp->open[place_of(t)] = NULL;
   gt_free(t->lanes);
   gt_free(t);
-}
-
-/* Never waits: a connection that is busy is left alone. */
-void gt_tcp_say_bye(void *transport, gt_status code) {
-  gt_transport *t = transport;
-  for (size_t peer = 0; peer < t->tcp->nregions; peer++)
-    if (peer != t->tcp->self) gt_lane_say_bye(t, peer, code);
 }
 
 const gt_transport_ops gt_transport_tcp = {
@@ -329,4 +335,7 @@ const gt_transport_ops gt_transport_tcp = {
     .left = tcp_left,
     .heard = tcp_heard,
     .close = tcp_close,
+    .say_bye = say_bye,
+    .absent = gt_lane_absent,
+    .repeat = tcp_repeat,
 };

@@ -56,7 +56,7 @@ static void mend(const gt_transport *t, gt_tcp_record *head, const uint8_t *fram
   if (as & 4) head->from = 1;
   if (as & 8) head->to = 0;
   if (as & 16) head->start = START;
-  if (as & 32) head->peer_start = t->tcp->start;
+  if (as & 32) head->peer_start = t->tcp->base.start;
   if (as & 64) head->stream = (uint32_t)stream;
   if (as & 128) head->kind = (uint16_t)(1 + head->kind % 5);
   if (head->bytes <= FRAME_MAX) head->sum = gt_tcp_sum(head, frame);
@@ -69,12 +69,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const gt_tcp_region regions[] = {{"a", NULL}, {"b", NULL}};
   const gt_tcp_spec spec = {
       .regions = regions, .nregions = 2, .streams = 2, .patience_s = 1e6, .restarts = true};
-  gt_tcp *tcp;
+  gt_endpoint *tcp;
   int there[2];
   gt_log_threshold(GT_LOG_ERROR);
   if (gt_tcp_open(&tcp, &spec) != GT_OK) abort();
   const gt_transport_spec of = {
-      .nregions = 2, .windows = windows, .frame_bytes = FRAME_MAX, .tcp = tcp};
+      .nregions = 2, .windows = windows, .frame_bytes = FRAME_MAX, .endpoint = tcp};
   gt_transport *t = gt_transport_tcp.open(&alone, &of);
   adopt(t, there);
   for (size_t i = 0; i < 3; i++) gt_transport_tcp.send_frame(t, 1, i, own[i], sizeof own[i]);
@@ -96,7 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   }
   t->lanes[1].left = true;
   gt_transport_tcp.close(t, 0);
-  gt_tcp_close(tcp);
+  gt_endpoint_close(tcp);
   for (int i = 0; i < 2; i++) close(there[i]);
   if (gt_alloc_alive() != alive) abort();
   return 0;

@@ -15,7 +15,7 @@
 #define LARGE   ((size_t)200001) /* more than three pieces, and no whole number of them */
 
 static gt_peers *world, *region, *servers, *joined;
-static gt_tcp *tcp;
+static gt_endpoint *tcp;
 
 static int set_up(void **state) {
   (void)state;
@@ -36,7 +36,7 @@ static int set_up(void **state) {
                             .patience_s = LIMIT_S};
   if (region->rank == 0) {
     assert_int_equal(gt_tcp_open(&tcp, &spec), GT_OK);
-    servers = gt_tcp_peers(tcp);
+    servers = gt_endpoint_peers(tcp);
   }
   joined = gt_peers_join(region, servers, own, ranks, 2);
   return 0;
@@ -46,7 +46,7 @@ static int tear_down(void **state) {
   (void)state;
   gt_peers_close(joined);
   gt_peers_close(servers);
-  gt_tcp_close(tcp);
+  gt_endpoint_close(tcp);
   gt_peers_close(region);
   return 0;
 }

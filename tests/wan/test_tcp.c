@@ -20,7 +20,7 @@
 #define DAY       86400.0
 
 typedef struct {
-  gt_tcp *tcp;
+  gt_endpoint *tcp;
   gt_transport *t;
   uint8_t *frames[WINDOW];
   uint64_t sent, received, wanted;
@@ -73,7 +73,7 @@ static int tear_down(void **state) {
 static const char *names[] = {"a", "b"};
 
 /* Region 0, a, listens; region 1, b, dials.  ca NULL: without TLS. */
-static gt_status try_open(gt_tcp **tcp, size_t self, const char *ca, const char *cert,
+static gt_status try_open(gt_endpoint **tcp, size_t self, const char *ca, const char *cert,
                           uint64_t run_id) {
   static char at[32];
   char pem[32], key[32];
@@ -91,14 +91,17 @@ static gt_status try_open(gt_tcp **tcp, size_t self, const char *ca, const char 
                             .streams = streams,
                             .patience_s = 20};
   GT_TRY(gt_tcp_open(tcp, &spec));
-  gt_tcp_set_run(*tcp, run_id);
+  gt_endpoint_set_run(*tcp, run_id);
   return GT_OK;
 }
 
 static void open_transport(end *e, size_t self) {
   const size_t windows[] = {WINDOW, WINDOW};
-  const gt_transport_spec spec = {
-      .nregions = 2, .self = self, .windows = windows, .frame_bytes = FRAME_MAX, .tcp = e->tcp};
+  const gt_transport_spec spec = {.nregions = 2,
+                                  .self = self,
+                                  .windows = windows,
+                                  .frame_bytes = FRAME_MAX,
+                                  .endpoint = e->tcp};
   e->t = gt_transport_tcp.open(alone, &spec);
   for (size_t i = 0; i < WINDOW; i++) e->frames[i] = gt_alloc(FRAME_MAX, 1);
 }
@@ -113,7 +116,7 @@ static void open_end(end *e, size_t self, const char *ca) {
 
 static void close_end(end *e) {
   gt_transport_tcp.close(e->t, LIMIT_S);
-  gt_tcp_close(e->tcp);
+  gt_endpoint_close(e->tcp);
   for (size_t i = 0; i < WINDOW; i++) gt_free(e->frames[i]);
 }
 
@@ -408,7 +411,7 @@ static void expired_certificates_are_refused(void) {
   end a;
   client k;
   gt_tcp_record hello = record_of(GT_TCP_HELLO, 7, 0), answer;
-  gt_tcp *tcp;
+  gt_endpoint *tcp;
   open_end(&a, 0, "ca/ca.pem");
   make_cert("ca", "late", 2.0 / DAY);
   open_client(&k, "late");
@@ -425,7 +428,7 @@ static void expired_certificates_are_refused(void) {
 
 /* A region's own files are checked before the run. */
 static void own_files_must_fit(void) {
-  gt_tcp *tcp;
+  gt_endpoint *tcp;
   assert_int_equal(try_open(&tcp, 1, "ca/ca.pem", "c", 7), GT_ERR_JOB);
   assert_non_null(strstr(gt_error_text(), "has the name c"));
   assert_int_equal(try_open(&tcp, 1, "other/ca.pem", "b", 7), GT_ERR_JOB);
@@ -563,7 +566,7 @@ static void strangers_do_not_disturb(void) {
   }
   for (int i = 0; i < 12; i++) open_client(&silent[i], NULL);
   for (int i = 0; i < 50; i++) step(&ends[0], 0);
-  gt_listener *l = &ends[0].tcp->listener;
+  gt_listener *l = &((gt_tcp *)ends[0].tcp)->listener;
   assert_in_range(l->n, 1, 8); /* at most 8 of one source */
   for (size_t i = 0; i < l->n; i++) l->half[i].c.since -= gt_from_seconds(GT_TCP_HANDSHAKE_S);
   step(&ends[0], 0);

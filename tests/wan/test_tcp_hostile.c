@@ -43,9 +43,9 @@ static int tear_down(void **state) {
   return chdir("/") != 0 || system(command) != 0;
 }
 
-static gt_tcp *open_port(void) {
+static gt_endpoint *open_port(void) {
   char at[32];
-  gt_tcp *tcp;
+  gt_endpoint *tcp;
   snprintf(at, sizeof at, "127.0.0.1:%d", port);
   const gt_tcp_region regions[] = {{"a", at}, {"b", NULL}};
   const gt_tcp_spec spec = {.regions = regions,
@@ -117,7 +117,8 @@ static double cpu_s(void) {
 
 /* Polls the port as a PS does until the attackers end; returns the CPU time.  seen: whether a region
    has come. */
-static double serve(gt_tcp *tcp, double least_s, pid_t attacker, bool *seen) {
+static double serve(gt_endpoint *endpoint, double least_s, pid_t attacker, bool *seen) {
+  gt_tcp *tcp = (gt_tcp *)endpoint;
   const gt_ns until = gt_now() + gt_from_seconds(least_s);
   const double began = cpu_s();
   gt_connection c;
@@ -142,7 +143,7 @@ static double serve(gt_tcp *tcp, double least_s, pid_t attacker, bool *seen) {
 #endif
 
 static void connections_cost_little(void) {
-  gt_tcp *tcp = open_port();
+  gt_endpoint *tcp = open_port();
   bool seen = false;
   (void)serve(tcp, 0.2, 0, &seen);
   const double idle = serve(tcp, ATTACK_S, 0, &seen);
@@ -156,7 +157,7 @@ static void connections_cost_little(void) {
     assert_true(share <= SHARE_MOST);
   }
   assert_false(seen);
-  gt_tcp_close(tcp);
+  gt_endpoint_close(tcp);
 }
 
 /* The region's process: dials until the port has taken its greeting. */
@@ -182,14 +183,14 @@ static pid_t start_region(void) {
 }
 
 static void a_region_comes_through(void) {
-  gt_tcp *tcp = open_port();
+  gt_endpoint *tcp = open_port();
   bool seen = false;
   const pid_t attacker = attack(GARBAGE, 3000, 10000, 40), region = start_region();
   (void)serve(tcp, 0, attacker, &seen);
   kill(region, SIGKILL);
   waitpid(region, NULL, 0);
   assert_true(seen);
-  gt_tcp_close(tcp);
+  gt_endpoint_close(tcp);
 }
 
 TESTS_BETWEEN(set_up, tear_down, connections_cost_little, a_region_comes_through)

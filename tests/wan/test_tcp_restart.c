@@ -19,7 +19,7 @@ static int port;
 /* ---- ends ------------------------------------------------------------------------------------ */
 
 typedef struct {
-  gt_tcp *tcp;
+  gt_endpoint *tcp;
   gt_transport *t;
   size_t self;
   uint8_t frames[WINDOW][BYTES];
@@ -36,9 +36,9 @@ static const gt_peers_ops by_itself = {.gather = gather};
 static gt_peers alone = {&by_itself, 0, 1};
 
 /* Region 0, a, listens; region 1, b, dials. */
-static gt_tcp *open_tcp(size_t self, bool restarts) {
+static gt_endpoint *open_tcp(size_t self, bool restarts) {
   char at[32];
-  gt_tcp *tcp;
+  gt_endpoint *tcp;
   snprintf(at, sizeof at, "127.0.0.1:%d", port);
   const gt_tcp_region regions[] = {{"a", at}, {"b", NULL}};
   const gt_tcp_spec spec = {.regions = regions,
@@ -48,7 +48,7 @@ static gt_tcp *open_tcp(size_t self, bool restarts) {
                             .patience_s = 0.4,
                             .restarts = restarts};
   if (gt_tcp_open(&tcp, &spec) != GT_OK) fail_msg("%s", gt_error_text());
-  gt_tcp_set_run(tcp, 7);
+  gt_endpoint_set_run(tcp, 7);
   return tcp;
 }
 
@@ -56,7 +56,7 @@ static void open_end(end *e, size_t self, bool restarts) {
   static const size_t windows[] = {WINDOW, WINDOW};
   *e = (end){.tcp = open_tcp(self, restarts), .self = self};
   const gt_transport_spec spec = {
-      .nregions = 2, .self = self, .windows = windows, .frame_bytes = BYTES, .tcp = e->tcp};
+      .nregions = 2, .self = self, .windows = windows, .frame_bytes = BYTES, .endpoint = e->tcp};
   e->t = gt_transport_tcp.open(&alone, &spec);
 }
 
@@ -70,7 +70,7 @@ static void kill_end(end *e) {
   lane_of(e)->streams->said = lane_of(e)->streams->greeted = false;
   lane_of(e)->left = true;
   gt_transport_tcp.close(e->t, LIMIT_S);
-  gt_tcp_close(e->tcp);
+  gt_endpoint_close(e->tcp);
 }
 
 /* Frame n that a start of a region sends; the regions' frames differ, those of starts too. */
@@ -126,8 +126,8 @@ static void close_ends(end *a, end *b) {
   }
   gt_transport_tcp.close(a->t, LIMIT_S);
   gt_transport_tcp.close(b->t, LIMIT_S);
-  gt_tcp_close(a->tcp);
-  gt_tcp_close(b->tcp);
+  gt_endpoint_close(a->tcp);
+  gt_endpoint_close(b->tcp);
 }
 
 /* Steps an end until its peer has started again. */
@@ -303,20 +303,20 @@ static void talk(gt_peers *peers, size_t i) {
 static pid_t start_b(size_t messages) {
   const pid_t child = fork();
   if (child != 0) return child;
-  gt_tcp *tcp = open_tcp(1, true);
-  gt_peers *peers = gt_tcp_peers(tcp);
+  gt_endpoint *tcp = open_tcp(1, true);
+  gt_peers *peers = gt_endpoint_peers(tcp);
   for (size_t i = 0; i < messages; i++) talk(peers, i);
   if (messages == MESSAGES) {
     gt_peers_close(peers);
-    gt_tcp_close(tcp);
+    gt_endpoint_close(tcp);
   }
   _exit(0);
 }
 
 static void groups_repeat_their_messages(void) {
   for (size_t of_first = 0; of_first < MESSAGES; of_first++) {
-    gt_tcp *tcp = open_tcp(0, true);
-    gt_peers *peers = gt_tcp_peers(tcp);
+    gt_endpoint *tcp = open_tcp(0, true);
+    gt_peers *peers = gt_endpoint_peers(tcp);
     int ended;
     const pid_t first = start_b(of_first);
     for (size_t i = 0; i < of_first; i++) talk(peers, i);
@@ -325,7 +325,7 @@ static void groups_repeat_their_messages(void) {
     const pid_t second = start_b(MESSAGES);
     for (size_t i = of_first; i < MESSAGES; i++) talk(peers, i);
     gt_peers_close(peers);
-    gt_tcp_close(tcp);
+    gt_endpoint_close(tcp);
     assert_int_equal(waitpid(second, &ended, 0), second);
     assert_int_equal(ended, 0);
   }
@@ -334,23 +334,23 @@ static void groups_repeat_their_messages(void) {
 /* Region b starts again when the run has begun: alone, it finds what was said at the start, also
    where it leaves messages out. */
 static void return_alone(size_t first, size_t step) {
-  gt_tcp *tcp = open_tcp(1, true);
-  gt_peers *peers = gt_tcp_peers(tcp);
+  gt_endpoint *tcp = open_tcp(1, true);
+  gt_peers *peers = gt_endpoint_peers(tcp);
   uint8_t own = 99, all[2] = {0};
   gt_peers_gather(peers, &own, 1, all, "the start", LIMIT_S);
-  if (!gt_tcp_returns(tcp) || all[0] != 7 || all[1] != 8) _exit(1);
+  if (!gt_endpoint_returns(tcp) || all[0] != 7 || all[1] != 8) _exit(1);
   for (size_t i = first; i < MESSAGES; i += step) talk(peers, i);
   if (gt_agree(peers, GT_OK, LIMIT_S) != GT_OK) _exit(2);
   if (gt_agree(peers, GT_FAIL(GT_ERR_DATA, "own"), LIMIT_S) != GT_ERR_DATA) _exit(3);
   gt_peers_close(peers);
-  gt_tcp_close(tcp);
+  gt_endpoint_close(tcp);
   _exit(0);
 }
 
-static void finish(gt_tcp *tcp, pid_t child) {
+static void finish(gt_endpoint *tcp, pid_t child) {
   int ended;
   while (waitpid(child, &ended, WNOHANG) == 0)
-    gt_transport_tcp.progress(tcp->open[GT_TCP_OF_PEERS]);
+    gt_transport_tcp.progress(((gt_tcp *)tcp)->open[GT_TCP_OF_PEERS]);
   assert_int_equal(ended, 0);
 }
 
@@ -360,16 +360,16 @@ static void begin(gt_peers *peers, uint8_t own) {
   for (size_t i = 0; i < MESSAGES; i++) talk(peers, i);
   assert_int_equal(gt_agree(peers, GT_OK, LIMIT_S), GT_OK);
   assert_int_equal(gt_agree(peers, GT_OK, LIMIT_S), GT_OK);
-  gt_tcp_begun(peers);
+  gt_endpoint_begun(peers);
 }
 
 static void a_region_returns_to_a_run_that_has_begun(void) {
-  gt_tcp *tcp = open_tcp(0, true);
-  gt_peers *peers = gt_tcp_peers(tcp);
+  gt_endpoint *tcp = open_tcp(0, true);
+  gt_peers *peers = gt_endpoint_peers(tcp);
   pid_t child = fork();
   if (child == 0) {
     tcp = open_tcp(1, true);
-    begin(gt_tcp_peers(tcp), 8);
+    begin(gt_endpoint_peers(tcp), 8);
     _exit(0); /* dies */
   }
   begin(peers, 7);
@@ -380,12 +380,12 @@ static void a_region_returns_to_a_run_that_has_begun(void) {
     finish(tcp, child);
   }
   gt_peers_close(peers);
-  gt_tcp_close(tcp);
+  gt_endpoint_close(tcp);
 }
 
 /* Region a, in a process of its own: its transport is left as it is. */
 static void wait_for_lost_b(void) {
-  gt_peers *peers = gt_tcp_peers(open_tcp(0, false));
+  gt_peers *peers = gt_endpoint_peers(open_tcp(0, false));
   talk(peers, 0);
   const gt_ns from = gt_now();
   must_panic("waited 0.4 s for region b, which was lost: message 1", talk(peers, 1));
@@ -398,7 +398,7 @@ static void a_group_does_not_wait_for_a_region_that_was_lost(void) {
   if (a == 0) wait_for_lost_b();
   const pid_t b = fork();
   if (b == 0) {
-    talk(gt_tcp_peers(open_tcp(1, false)), 0);
+    talk(gt_endpoint_peers(open_tcp(1, false)), 0);
     _exit(0); /* dies */
   }
   assert_int_equal(waitpid(b, &ended, 0), b);

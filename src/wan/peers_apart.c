@@ -1,8 +1,9 @@
-/* The PS ranks of regions that are MPI jobs of their own, as a group whose messages travel over TCP.
-   Everything is sent in pieces, one after the other: these messages are few and short. */
+/* The PS ranks of regions that are MPI jobs of their own, as a group whose messages travel over the
+   transport of an endpoint.  Everything is sent in pieces, one after the other: these messages are
+   few and short. */
 #include <string.h>
 
-#include "lane.h"
+#include "internal.h"
 
 #define PIECE_BYTES ((size_t)64 << 10)
 #define CLOSE_S     5.0 /* how long the last acknowledgements may take */
@@ -23,7 +24,8 @@ typedef struct {
 
 typedef struct {
   gt_peers peers;
-  gt_tcp *tcp; /* borrowed */
+  gt_endpoint *endpoint; /* borrowed */
+  const gt_transport_ops *ops;
   gt_transport *transport;
   uint64_t number;
   past sent;  /* every piece sent so far: a region that starts again gets them again */
@@ -74,7 +76,7 @@ static uint64_t hash_of(const char *text) {
 static void keep_for_later(group *g, piece_head head, size_t region, const uint8_t *bytes) {
   head.kind = PAST;
   head.region = (uint32_t)region;
-  if (g->tcp->restarts) keep(&g->all, &head, bytes);
+  if (g->endpoint->restarts) keep(&g->all, &head, bytes);
 }
 
 static void send_piece(group *g, const piece *p) {
@@ -82,13 +84,12 @@ static void send_piece(group *g, const piece *p) {
   const uint8_t *frame = keep(&g->sent, &head, p->own);
   keep_for_later(g, head, g->peers.rank, p->own);
   for (size_t r = 0; r < g->peers.size; r++)
-    if (r != g->peers.rank)
-      gt_transport_tcp.send_frame(g->transport, r, 0, frame, sizeof head + p->bytes);
+    if (r != g->peers.rank) g->ops->send_frame(g->transport, r, 0, frame, sizeof head + p->bytes);
 }
 
 static _Noreturn void other_point(const group *g, size_t region) {
   gt_panic(GT_ERR_LOST, "region %s is at another point of its run than region %s",
-           g->tcp->sites[region].name, g->tcp->sites[g->peers.rank].name);
+           g->endpoint->names[region], g->endpoint->names[g->peers.rank]);
 }
 
 static uint8_t *place_of(const piece *p, const group *g, size_t region) {
@@ -110,7 +111,7 @@ static void take_past(group *g, size_t region, const uint8_t *frame, const piece
     keep(&g->told[region], head, frame + sizeof *head);
   else if (!g->start)
     g->start = &g->told[region];
-  g->tcp->returns = g->start != NULL;
+  g->endpoint->returns = g->start != NULL;
 }
 
 /* Takes the frame; false: it is of a later exchange. */
@@ -126,21 +127,21 @@ static bool take_frame(group *g, const piece *p, size_t region, const uint8_t *f
     take_piece(g, p, region, frame, &head);
   else
     return false;
-  gt_transport_tcp.release(g->transport, region);
+  g->ops->release(g->transport, region);
   return true;
 }
 
 /* Returns a region that has not sent its piece or not acknowledged this one's; size: none. */
 static size_t advance(group *g, const piece *p) {
   size_t missing = g->peers.size, bytes;
-  gt_transport_tcp.progress(g->transport);
+  g->ops->progress(g->transport);
   for (size_t r = 0; r < g->peers.size; r++) {
     if (r == g->peers.rank) continue;
     /* also reads acknowledgements; a frame of the next exchange stays where it is */
-    const uint8_t *frame = gt_transport_tcp.receive(g->transport, r, &bytes);
+    const uint8_t *frame = g->ops->receive(g->transport, r, &bytes);
     while (frame && take_frame(g, p, r, frame, bytes))
-      frame = gt_transport_tcp.receive(g->transport, r, &bytes);
-    if (g->awaited[r] || (p->own && !gt_transport_tcp.sent(g->transport, r, 0))) missing = r;
+      frame = g->ops->receive(g->transport, r, &bytes);
+    if (g->awaited[r] || (p->own && !g->ops->sent(g->transport, r, 0))) missing = r;
   }
   return missing;
 }
@@ -159,7 +160,7 @@ static void repeat(group *g, const piece *p) {
     gt_panic(GT_ERR_CKPT,
              "region %s does not start as it did when the run began; start it with the same job, "
              "data and number of ranks",
-             g->tcp->sites[g->peers.rank].name);
+             g->endpoint->names[g->peers.rank]);
   const uint64_t number = head.number;
   for (; at < g->start->n && (head = head_of(g->start, at)).number == number; at++)
     if (head.bytes == p->bytes && (p->from == g->peers.size || p->from == head.region))
@@ -170,11 +171,11 @@ static void repeat(group *g, const piece *p) {
 /* Once all regions have met (exchange 1), one that was lost and cannot return is not waited for to
    the limit. */
 static void check_present(const group *g, const gt_peers_wait *wait) {
-  if (g->tcp->restarts || g->number == 1) return;
+  if (g->endpoint->restarts || g->number == 1) return;
   for (size_t r = 0; r < g->peers.size; r++)
-    if (r != g->peers.rank && gt_lane_absent(g->transport, r))
-      gt_panic(GT_ERR_LOST, "waited %g s for region %s, which was lost: %s", g->tcp->patience_s,
-               g->tcp->sites[r].name, wait->what);
+    if (r != g->peers.rank && g->ops->absent(g->transport, r))
+      gt_panic(GT_ERR_LOST, "waited %g s for region %s, which was lost: %s",
+               g->endpoint->patience_s, g->endpoint->names[r], wait->what);
 }
 
 static void exchange(group *g, const piece *p, const gt_peers_wait *wait) {
@@ -196,11 +197,11 @@ static void exchange(group *g, const piece *p, const gt_peers_wait *wait) {
     check_present(g, wait);
     if (gt_now() > until)
       gt_panic(GT_ERR_LOST, "waited %.0f s for region %s: %s", wait->limit_s,
-               g->tcp->sites[missing].name, wait->what);
+               g->endpoint->names[missing], wait->what);
     if (wait->progress) wait->progress(wait->context);
     if (!wait->sleeps) gt_backoff_sleep(&backoff, GT_BACKOFF_IDLE, GT_NEVER);
   }
-  gt_transport_tcp.progress(g->transport); /* the acknowledgements leave */
+  g->ops->progress(g->transport); /* the acknowledgements leave */
 }
 
 /* Exchanges `whole` in pieces, at least one, whose position is added to own and to. */
@@ -235,8 +236,8 @@ static void share(gt_peers *peers, size_t from, void *data, size_t bytes,
 static void close_group(gt_peers *peers) {
   group *g = (group *)peers;
   gt_on_panic(NULL, NULL);
-  gt_tcp_say_bye(g->transport, g->tcp->code);
-  gt_transport_tcp.close(g->transport, CLOSE_S);
+  g->ops->say_bye(g->transport, g->endpoint->code);
+  g->ops->close(g->transport, CLOSE_S);
   for (size_t r = 0; r < g->peers.size; r++) forget(&g->told[r]);
   forget(&g->sent);
   forget(&g->all);
@@ -245,32 +246,32 @@ static void close_group(gt_peers *peers) {
   gt_free(g);
 }
 
-static const gt_peers_ops by_tcp = {gather, share, close_group};
+static const gt_peers_ops apart = {gather, share, close_group};
 
-gt_peers *gt_tcp_peers(gt_tcp *tcp) {
+gt_peers *gt_endpoint_peers(gt_endpoint *e) {
   group *g = GT_NEW(group);
-  size_t *windows = GT_NEW_ARRAY(size_t, tcp->nregions);
-  for (size_t r = 0; r < tcp->nregions; r++) windows[r] = 1;
-  const gt_transport_spec spec = {.nregions = tcp->nregions,
-                                  .self = tcp->self,
+  size_t *windows = GT_NEW_ARRAY(size_t, e->nregions);
+  for (size_t r = 0; r < e->nregions; r++) windows[r] = 1;
+  const gt_transport_spec spec = {.nregions = e->nregions,
+                                  .self = e->self,
                                   .windows = windows,
                                   .frame_bytes = sizeof(piece_head) + PIECE_BYTES,
-                                  .tcp = tcp};
-  *g = (group){.peers = {&by_tcp, tcp->self, tcp->nregions},
-               .tcp = tcp,
-               .transport = gt_transport_tcp.open(NULL, &spec),
-               .told = GT_NEW_ARRAY(past, tcp->nregions),
-               .awaited = GT_NEW_ARRAY(bool, tcp->nregions)};
-  gt_on_panic(gt_tcp_say_bye, g->transport);
+                                  .endpoint = e};
+  *g = (group){.peers = {&apart, e->self, e->nregions},
+               .endpoint = e,
+               .ops = e->ops,
+               .transport = e->ops->open(NULL, &spec),
+               .told = GT_NEW_ARRAY(past, e->nregions),
+               .awaited = GT_NEW_ARRAY(bool, e->nregions)};
+  gt_on_panic(g->ops->say_bye, g->transport);
   gt_free(windows);
   return &g->peers;
 }
 
 /* A region that has returned tells what it has been told. */
-void gt_tcp_begun(gt_peers *peers) {
+void gt_endpoint_begun(gt_peers *peers) {
   group *g = (group *)peers;
   past *all = g->start ? &g->told[g->start - g->told] : &g->all;
   keep(all, &(piece_head){.kind = END}, NULL);
-  g->transport->past = all->frames;
-  g->transport->npast = all->n;
+  g->ops->repeat(g->transport, all->frames, all->n);
 }

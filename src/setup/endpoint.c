@@ -1,10 +1,11 @@
-/* Opens the region's port and certificates for wan.transport tcp. */
+/* Opens the endpoint of a region that is an MPI job of its own. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "geotrain/wan_cert.h"
+#include "geotrain/wan_tcp.h"
 
 #include "internal.h"
 
@@ -48,11 +49,11 @@ gt_status gt_setup_may_train(const gt_run *run) {
 
 void gt_setup_draw_run(const gt_run *run) {
   uint64_t id = 0;
-  if (!run->tcp) return;
+  if (!run->endpoint) return;
   if (run->roles.is_lead && getrandom(&id, sizeof id, 0) != sizeof id)
     id = (uint64_t)gt_now() ^ (uint64_t)(uintptr_t)run;
   gt_peers_share(run->roles.ps, 0, &id, sizeof id, "the id of the run", run->start_limit_s);
-  gt_tcp_set_run(run->tcp, id);
+  gt_endpoint_set_run(run->endpoint, id);
 }
 
 /* Writes wan.streams, the same in all regions. */
@@ -69,7 +70,7 @@ static gt_status count_streams(const gt_job *job, size_t *streams) {
 }
 
 /* Opens a region's side of the transport; listens: at its port, too. */
-static gt_status open_site(gt_tcp **out, const gt_job *job, size_t region, bool listens) {
+static gt_status open_site(gt_endpoint **out, const gt_job *job, size_t region, bool listens) {
   const gt_job_region *own = &job->regions[region];
   size_t streams;
   GT_TRY(count_streams(job, &streams));
@@ -99,10 +100,10 @@ static gt_status open_site(gt_tcp **out, const gt_job *job, size_t region, bool 
   return status;
 }
 
-gt_status gt_setup_open_tcp(gt_run *run) {
+gt_status gt_setup_open_endpoint(gt_run *run) {
   const gt_job *job = run->job;
   if (job->wan.transport != GT_WAN_TCP || !run->roles.is_ps || job->nregions < 2) return GT_OK;
-  return open_site(&run->tcp, job, run->roles.region_id, true);
+  return open_site(&run->endpoint, job, run->roles.region_id, true);
 }
 
 /* ---- without ranks --------------------------------------------------------------------------- */
@@ -120,10 +121,10 @@ gt_status gt_setup_certificate(const gt_job *job, size_t region, gt_setup_cert *
 }
 
 gt_status gt_setup_check_site(const gt_job *job, size_t region, gt_setup_cert *cert) {
-  gt_tcp *tcp = NULL;
+  gt_endpoint *endpoint = NULL;
   if (job->wan.transport != GT_WAN_TCP || job->nregions < 2) return gt_setup_not_apart();
-  GT_TRY(open_site(&tcp, job, region, false));
-  gt_tcp_close(tcp);
+  GT_TRY(open_site(&endpoint, job, region, false));
+  gt_endpoint_close(endpoint);
   GT_TRY(gt_setup_certificate(job, region, cert));
   if (cert->left_s >= job->slurm.time_s) return GT_OK;
   return GT_FAIL(GT_ERR_JOB,
