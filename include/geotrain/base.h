@@ -120,6 +120,8 @@ void *gt_grown(void *array, size_t *capacity, size_t first, size_t size);
 /* Returns zeroed memory like gt_alloc's.  Pages that are never written occupy no memory: use it for
    arrays of which a process writes only a part. */
 void *gt_reserve(size_t count, size_t size);
+/* Gives the whole pages of a part of such memory back to the system; they read as zeros. */
+void gt_discard(void *memory, size_t size);
 
 /* Returns the resident set size of this process, shared pages included.  The second function
    returns its peak. */

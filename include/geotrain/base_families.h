@@ -169,7 +169,8 @@ enum {
 /* wan.transport. */
 #define GT_WAN_TRANSPORTS(X)                                                                       \
   X(GT_WAN_MPI, "mpi")                                                                             \
-  X(GT_WAN_TCP, "tcp")
+  X(GT_WAN_TCP, "tcp")                                                                             \
+  X(GT_WAN_STORE, "store")
 
 /* sync.late. */
 #define GT_LATES(X)                                                                                \

@@ -251,6 +251,10 @@ typedef struct {
     struct {
       char *ca, *cert, *key; /* paths, in which <region> is the region's name; NULL: no TLS */
     } tls;
+    struct {
+      char *url;
+      double poll_s;
+    } store;
     int streams; /* 0: auto (gt_links_streams) */
     char *proxy; /* GT_WAN_PROXY, host:port; NULL: none */
     bool emulate;

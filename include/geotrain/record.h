@@ -38,6 +38,12 @@ typedef struct {
   double encode_s, decode_s;
 } gt_codec_result;
 
+/* What a region has asked of a store since its last start; all 0: it has none.  control: all requests
+   for other messages than data. */
+typedef struct {
+  int64_t writes, reads, failed_reads, deletes, bytes_in, bytes_out, control;
+} gt_store_result;
+
 /* Seconds and bytes; seconds of a region are means over its workers.  Under the virtual clock all
    times are virtual, including wall_s. */
 typedef struct {
@@ -57,6 +63,7 @@ typedef struct {
   double test_recall20, test_mrr20;            /* NaN: not a recommender */
   double test_perplexity;                      /* 0: not a text */
   gt_codec_result codec;
+  gt_store_result store;
   gt_mean_result mean; /* on the lead at the end, if regions have different test sets */
   int64_t nonfinite, excluded, missed; /* as in gt_ps_view */
   double residual;                     /* gt_exchange_residual */

@@ -34,3 +34,40 @@ int64_t gt_fetch_bytes(const gt_fetch *fetch, int64_t *whole);
 gt_status gt_store_hash(const char *path, char sha256[GT_SHA256_HEX]);
 /* Ends a download; what has arrived stays.  NULL is allowed. */
 void gt_fetch_close(gt_fetch *fetch);
+
+/* ---- objects ---------------------------------------------------------------------------------- */
+
+/* Objects below file:///FOLDER, which several machines can share, or below s3://BUCKET/PREFIX, with
+   credentials as for gt_fetch_open.  Requests are made by threads, so that the caller does not
+   wait for a slow store; those that fail are repeated for patience_s.  An object carries its SHA-256. */
+typedef struct gt_objects gt_objects;
+
+typedef enum { GT_OBJECT_PUT, GT_OBJECT_GET, GT_OBJECT_DELETE } gt_object_op;
+typedef enum {
+  GT_OBJECT_BUSY,
+  GT_OBJECT_DONE,
+  GT_OBJECT_MISSING, /* a GET: there is no such object */
+  GT_OBJECT_FAILED   /* `fault` says why */
+} gt_object_state;
+
+#define GT_OBJECT_NAME ((size_t)128)
+/* A request.  The caller sets the first members, and keeps all until it is no longer busy. */
+typedef struct gt_object_request {
+  gt_object_op op;
+  char name[GT_OBJECT_NAME]; /* of letters, digits and /_.- */
+  void *body;   /* PUT: what is written; GET: room for what is read; not changed by PUT */
+  size_t bytes; /* of body; after a GET, those that were read */
+  /* set by the store */
+  _Atomic int state; /* gt_object_state */
+  char fault[256];
+  struct gt_object_request *next;
+} gt_object_request;
+
+/* Opens a store; nothing is asked yet.  GT_ERR_JOB: the URL is malformed; GT_ERR_DATA: credentials. */
+gt_status gt_objects_open(gt_objects **out, const char *url, double patience_s);
+/* Starts a request; PUT replaces an object of this name.  Local, as all of these. */
+void gt_objects_begin(gt_objects *objects, gt_object_request *request);
+/* Returns the state; once it is not GT_OBJECT_BUSY, the request belongs to the caller again. */
+gt_object_state gt_objects_state(const gt_object_request *request);
+/* Ends the threads; requests in progress are waited for, at most 5 s. */
+void gt_objects_close(gt_objects *objects);

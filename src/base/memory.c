@@ -63,6 +63,12 @@ void *gt_reserve(size_t count, size_t size) {
   return memory;
 }
 
+void gt_discard(void *memory, size_t size) {
+  const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)memory,
+                  first = (from + page - 1) / page * page, end = (from + size) / page * page;
+  if (end > first) (void)madvise((uint8_t *)memory + (first - from), end - first, MADV_DONTNEED);
+}
+
 void gt_free(void *memory) {
   if (!memory) return;
   atomic_fetch_sub_explicit(&alive, 1, memory_order_relaxed);

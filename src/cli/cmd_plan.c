@@ -82,7 +82,7 @@ static gt_status say_written(const plan_options *o, const char *path) {
   printf("\n");
   gt_print_wrapped(stdout, 2, "wrote %s; it is for %d ranks: mpirun -n %d geotrain train %s",
                    o->write, gt_job_ranks(job), gt_job_ranks(job), o->write);
-  if (job->wan.transport == GT_WAN_TCP && job->nregions > 1) say_sites(job, o->write);
+  if (job->wan.transport != GT_WAN_MPI && job->nregions > 1) say_sites(job, o->write);
   gt_job_close(job);
   return GT_OK;
 }

@@ -47,11 +47,21 @@ static gt_status check_region(const gt_job *job, const char *source, size_t regi
   return GT_OK;
 }
 
-/* Checks wan.transport: addresses and certificates of the regions. */
+static gt_status check_store(const gt_job *job, const char *source) {
+  const char *url = job->wan.store.url;
+  if (url && (strncmp(url, "file:///", 8) == 0 || strncmp(url, "s3://", 5) == 0)) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB,
+                 "%s: wan.store.url is %s%.80s%s; with wan.transport store, expected "
+                 "file:///FOLDER or s3://BUCKET/PREFIX",
+                 source, url ? "\"" : "", url ? url : "missing", url ? "\"" : "");
+}
+
+/* Checks wan.transport: the store, or addresses and certificates of the regions. */
 static gt_status check_transport(const gt_job *job, const char *source) {
   const int files =
       (job->wan.tls.ca != NULL) + (job->wan.tls.cert != NULL) + (job->wan.tls.key != NULL);
   bool reached = false;
+  if (job->wan.transport == GT_WAN_STORE) return check_store(job, source);
   if (job->wan.transport == GT_WAN_MPI) return GT_OK;
   if (files != 0 && files != 3)
     return GT_FAIL(GT_ERR_JOB, "%s: wan.tls has %d of ca, cert and key; expected all or none",

@@ -313,8 +313,7 @@ const job_key gt_job_keys[] = {
                 "the best links; ring: each with the next; auto: the one of these with the "
                 "shortest rounds, chosen at the start"},
     {"sync.hub", KEY_STRING, KEY_OPTIONAL, AT(sync.hub),
-     .meaning =
-         "name of the region that is the hub; default: the one that the others reach soonest"},
+     .meaning = "region that is the hub; default: the one that the others reach soonest"},
     {"sync.central", KEY_STRING, KEY_OPTIONAL, AT(sync.central),
      .meaning = "ssgd, sma: name of the region that computes all means and, with ssgd, the "
                 "optimizer's steps; every worker's gradient or model is sent there separately, and "
@@ -410,18 +409,21 @@ const job_key gt_job_keys[] = {
      .meaning = "steps in which the density falls from 1/4 to its value, by factors of 4"},
     {"wan.transport", KEY_CHOICE, KEY_ON_RESUME, AT(wan.transport), .fallback = "mpi",
      .values = gt_wan_transport_names,
-     .meaning = "what carries frames between regions: MPI, or TCP with TLS 1.3"},
+     .meaning = "what carries messages between regions: MPI, TCP with TLS 1.3, objects in a store"},
     {"wan.tls.ca", KEY_STRING, TLS, AT(wan.tls.ca),
-     .meaning = "file of the CA; the file `revoked` next to it lists revoked certificates; without "
-                "wan.tls there is no TLS, and every address must be a loopback address"},
+     .meaning = "file of the CA, next to `revoked`, if any; without it, loopback addresses only"},
     {"wan.tls.cert", KEY_STRING, TLS, AT(wan.tls.cert),
      .meaning = "file of the region's certificate; <region> in the path is the region's name"},
     {"wan.tls.key", KEY_STRING, TLS, AT(wan.tls.key),
      .meaning = "file of the region's key; <region> in the path is the region's name"},
+    {"wan.store.url", KEY_STRING, TLS, AT(wan.store.url),
+     .meaning = "transport store: file:///FOLDER, which all regions reach, or s3://BUCKET/PREFIX"},
+    {"wan.store.poll", KEY_TIME, KEY_ABOVE_MIN | KEY_ON_RESUME, AT(wan.store.poll_s),
+     .fallback = "200 ms", .max = 60,
+     .meaning = "transport store: time between two looks for a message that has not come"},
     {"wan.streams", KEY_INT, KEY_AUTO | KEY_ON_RESUME, AT(wan.streams), .fallback = "1", .min = 1,
      .max = 64,
-     .meaning = "transport tcp: parallel connections of two regions, so that a lost packet "
-                "does not slow all bytes down; auto: by bandwidth and latency"},
+     .meaning = "transport tcp: parallel connections of two regions; auto: by bandwidth, latency"},
     {"wan.proxy", KEY_STRING, AT_SITE, AT(wan.proxy),
      .meaning = "transport tcp: http://host:port of a proxy by which the region dials (CONNECT)"},
     {"wan.emulate", KEY_BOOL, 0, AT(wan.emulate), .fallback = "false",
@@ -513,8 +515,7 @@ const job_key gt_job_keys[] = {
      .meaning = "strategies that `geotrain plan` compares; default: sync.strategy"},
     {"plan.periods", KEY_INTS, PLANNED | KEY_FILLED, AT(plan.periods), COUNT(plan.nperiods),
      .min = 1, .max = 1e15,
-     .meaning =
-         "periods that `geotrain plan` compares, each with each strategy; default: sync.period"},
+     .meaning = "periods that `geotrain plan` compares, with each strategy; default: sync.period"},
     {"plan.codecs", KEY_CHOICES, PLANNED | KEY_FILLED, AT(plan.codecs), COUNT(plan.ncodecs),
      .values = gt_codec_names,
      .meaning = "codecs that `geotrain plan` compares, each with each strategy and period; those "
@@ -590,8 +591,7 @@ const job_key gt_job_keys[] = {
      .meaning = "srun --mpi (`srun --mpi=list` shows what the site supports); mpirun: start ranks "
                 "with mpirun, for sites without pmix"},
     {"slurm.options", KEY_STRINGS, BATCH, AT(slurm.options), COUNT(slurm.noptions),
-     .meaning =
-         "further sbatch options, one text each, for example [--exclusive, --mail-type=END]"},
+     .meaning = "further sbatch options, one text each, as in [--exclusive, --mail-type=END]"},
     {"slurm.prologue", KEY_STRINGS, AT_SITE, AT(slurm.prologue), COUNT(slurm.nprologue),
      .meaning = "shell lines at the start of the batch script, for example [module load mpi]"},
 };

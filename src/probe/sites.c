@@ -130,13 +130,15 @@ static void print_sites(const gt_job *job, const site *sites) {
   gt_table *t = gt_table_create(GT_ARRAY(columns));
   for (size_t r = 0; r < job->nregions; r++) {
     const site *s = &sites[r];
-    char cert[512] = "no TLS";
+    const bool store = job->wan.transport == GT_WAN_STORE;
+    const char *found = s->address[0] ? s->address : store ? "by the store" : "dials only";
+    char cert[512];
+    snprintf(cert, sizeof cert, "%s", store ? "none" : "no TLS");
     if (s->cert.path[0])
       snprintf(cert, sizeof cert, "%s, of %s, until %s", s->cert.path, job->regions[r].name,
                s->cert.until);
-    gt_table_add(t, GT_ROW(gt_cell_text(job->regions[r].name),
-                           gt_cell_text(s->address[0] ? s->address : "dials only"),
-                           gt_cell_text(cert)));
+    gt_table_add(
+        t, GT_ROW(gt_cell_text(job->regions[r].name), gt_cell_text(found), gt_cell_text(cert)));
   }
   gt_table_finish(stdout, t);
 }

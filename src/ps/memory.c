@@ -137,6 +137,8 @@ static size_t frames_of(const gt_pipe_job *p, const gt_ps_setting *how, size_t r
                         size_t bytes) {
   const size_t message = gt_ps_stages_message_max(p);
   size_t sum = 0;
+  /* whole messages: two on the way out, one read */
+  if (p->job->wan.transport == GT_WAN_STORE) return 3 * (p->job->nregions - 1) * message;
   for (size_t r = 0; r < p->job->nregions; r++)
     if (r != region)
       sum += gt_link_frames_bytes(&gt_links_from(p->wan.links, region)[r], how->modelled, message,

@@ -5,6 +5,7 @@
 #include "geotrain/ps_of_job.h"
 
 #define PERIOD_MAX ((int64_t)1e15) /* as of sync.period */
+#define HEARTBEATS 6.0             /* over a store: in the patience */
 
 /* Returns the first region with the same test set. */
 static size_t first_with(const gt_dataset_info *infos, size_t region) {
@@ -286,6 +287,13 @@ static void set_members(gt_ps_spec *spec, const gt_ps_basis *of) {
   spec->options.regroups = of->members->change;
 }
 
+/* Messages that are objects: few and whole. */
+static void set_objects(gt_ps_spec *spec, const gt_ps_basis *of) {
+  const gt_ns silent = gt_from_seconds(of->job->limits.wan_patience_s / HEARTBEATS);
+  spec->piece = of->parameters;
+  if (silent > spec->heartbeat) spec->heartbeat = silent;
+}
+
 gt_ps_spec gt_ps_spec_of(const gt_ps_basis *of) {
   const gt_job *job = of->job;
   const size_t region = (size_t)of->order->region;
@@ -315,6 +323,7 @@ gt_ps_spec gt_ps_spec_of(const gt_ps_basis *of) {
                      .nonfinite_limit = job->limits.nonfinite,
                      .wan_bytes_limit = job->limits.wan_bytes,
                      .heartbeat = GT_SECOND};
+  if (job->wan.transport == GT_WAN_STORE) set_objects(&spec, of);
   if (of->members) set_members(&spec, of);
   if (of->pipe)
     set_stages(&spec, of);

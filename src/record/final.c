@@ -441,6 +441,25 @@ static void print_relayed(FILE *to, const gt_summary *s) {
                      s->cost ? "; in the cost" : "");
 }
 
+/* Prints the requests of all regions to their store: vendors bill each. */
+static void print_store(FILE *to, const gt_summary *s) {
+  gt_store_result sum = {0};
+  for (size_t i = 0; i < s->nregions; i++) {
+    const gt_store_result *r = &s->regions[i].store;
+    sum.writes += r->writes;
+    sum.reads += r->reads;
+    sum.failed_reads += r->failed_reads;
+    sum.deletes += r->deletes;
+    sum.control += r->control;
+  }
+  if (sum.control > 0)
+    gt_print_wrapped(to, LABEL,
+                     "store          %" PRId64 " writes, %" PRId64 " reads, %" PRId64
+                     " before an object was there, %" PRId64 " deletes; %" PRId64
+                     " requests for other messages",
+                     sum.writes, sum.reads, sum.failed_reads, sum.deletes, sum.control);
+}
+
 static void print_warnings(FILE *to, const gt_summary *s) {
   for (size_t i = 0; i < s->nregions; i++)
     if (s->regions[i].warning[0])
@@ -461,6 +480,7 @@ void gt_summary_print(FILE *to, const gt_summary *s) {
   print_totals(to, s);
   if (s->faults) gt_print_faults(to, s->faults);
   print_relayed(to, s);
+  print_store(to, s);
   print_earlier(to, s);
   print_warnings(to, s);
   if (s->cost) gt_print_cost(to, s->cost);

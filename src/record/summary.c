@@ -26,7 +26,7 @@ typedef struct {
 #define NAMED(name, type, member, kind)                                                            \
   { name, kind, offsetof(type, member), sizeof(((type *)0)->member) }
 #define FIELD(type, member, kind) NAMED(#member, type, member, kind)
-#define COUNT(array)              (sizeof(array) / sizeof((array)[0]))
+#define ALL(array)                array, sizeof(array) / sizeof((array)[0])
 
 /* Returns the value of a field, or NULL if it is left out. */
 static json_t *field_value(const field *f, const void *from) {
@@ -124,10 +124,13 @@ static gt_status decode(const field *fields, size_t n, const json_t *from, void 
   for (size_t i = 0; i < n; i++)
     if (!take_value(&fields[i], json_object_get(from, fields[i].name), to))
       return GT_FAIL(GT_ERR_FAULT,
-                     "a region's result has no valid '%s'; expected the same version of the "
-                     "program in all regions",
+                     "a region's result has no valid '%s'; expected one version in all regions",
                      fields[i].name);
   return GT_OK;
+}
+
+static gt_status decode_if(const field *fields, size_t n, const json_t *from, void *to) {
+  return from ? decode(fields, n, from, to) : GT_OK;
 }
 
 /* ---- regions and links ----------------------------------------------------------------------- */
@@ -190,6 +193,16 @@ static const field codec_fields[] = {
     NAMED("decode_s", gt_region_result, codec.decode_s, NUMBER),
 };
 
+static const field store_fields[] = {
+    NAMED("writes", gt_region_result, store.writes, INT64),
+    NAMED("reads", gt_region_result, store.reads, INT64),
+    NAMED("failed_reads", gt_region_result, store.failed_reads, INT64),
+    NAMED("deletes", gt_region_result, store.deletes, INT64),
+    NAMED("bytes_in", gt_region_result, store.bytes_in, INT64),
+    NAMED("bytes_out", gt_region_result, store.bytes_out, INT64),
+    NAMED("control", gt_region_result, store.control, INT64),
+};
+
 #define PHASE(constant, key, title)                                                                \
   {key, NUMBER, offsetof(gt_region_result, phase_s) + (constant) * sizeof(double), sizeof(double)},
 static const field phase_fields[] = {GT_PHASE_LIST(PHASE)};
@@ -221,35 +234,35 @@ double gt_phases_sum(const gt_region_result *region) {
 }
 
 static json_t *json_region(const gt_region_result *region) {
-  json_t *object = encode(region_fields, COUNT(region_fields), region);
-  json_object_set_new(object, "split", encode(split_fields, COUNT(split_fields), region));
+  json_t *object = encode(ALL(region_fields), region);
+  json_object_set_new(object, "split", encode(ALL(split_fields), region));
   if (gt_phases_sum(region) > 0)
-    json_object_set_new(object, "phases", encode(phase_fields, COUNT(phase_fields), region));
+    json_object_set_new(object, "phases", encode(ALL(phase_fields), region));
   if (region->codec.name[0])
-    json_object_set_new(object, "codec", encode(codec_fields, COUNT(codec_fields), region));
+    json_object_set_new(object, "codec", encode(ALL(codec_fields), region));
+  if (region->store.control > 0)
+    json_object_set_new(object, "store", encode(ALL(store_fields), region));
   if (region->mean.samples > 0)
-    json_object_set_new(object, "mean_model", encode(mean_fields, COUNT(mean_fields), region));
+    json_object_set_new(object, "mean_model", encode(ALL(mean_fields), region));
   return object;
 }
 
 static json_t *json_link(const gt_link_result *link) {
-  json_t *object = encode(link_fields, COUNT(link_fields), link), *kinds = json_object();
+  json_t *object = encode(ALL(link_fields), link), *kinds = json_object();
   for (size_t i = 0; i < GT_RESULT_KINDS && link->kinds[i].messages > 0; i++)
-    json_object_set_new(kinds, link->kinds[i].kind,
-                        encode(kind_fields, COUNT(kind_fields), &link->kinds[i]));
+    json_object_set_new(kinds, link->kinds[i].kind, encode(ALL(kind_fields), &link->kinds[i]));
   json_object_set_new(object, "kinds", kinds);
   return object;
 }
 
 static gt_status take_region(const json_t *from, gt_region_result *region) {
   *region = (gt_region_result){0};
-  const json_t *phases = json_object_get(from, "phases"),
-               *mean = json_object_get(from, "mean_model"), *codec = json_object_get(from, "codec");
-  GT_TRY(decode(region_fields, COUNT(region_fields), from, region));
-  if (phases) GT_TRY(decode(phase_fields, COUNT(phase_fields), phases, region));
-  if (codec) GT_TRY(decode(codec_fields, COUNT(codec_fields), codec, region));
-  if (mean) GT_TRY(decode(mean_fields, COUNT(mean_fields), mean, region));
-  return decode(split_fields, COUNT(split_fields), json_object_get(from, "split"), region);
+  GT_TRY(decode(ALL(region_fields), from, region));
+  GT_TRY(decode_if(ALL(phase_fields), json_object_get(from, "phases"), region));
+  GT_TRY(decode_if(ALL(codec_fields), json_object_get(from, "codec"), region));
+  GT_TRY(decode_if(ALL(store_fields), json_object_get(from, "store"), region));
+  GT_TRY(decode_if(ALL(mean_fields), json_object_get(from, "mean_model"), region));
+  return decode(ALL(split_fields), json_object_get(from, "split"), region);
 }
 
 /* Decodes the members in the order of the encoding. */
@@ -264,7 +277,7 @@ static gt_status decode_kinds(json_t *from, gt_kind_result *kinds) {
   json_object_foreach(from, name, value) {
     if (!*name || strlen(name) >= sizeof kinds->kind)
       return GT_FAIL(GT_ERR_FAULT, "a region's result has a kind of messages named '%.80s'", name);
-    GT_TRY(decode(kind_fields, COUNT(kind_fields), value, &kinds[n]));
+    GT_TRY(decode(ALL(kind_fields), value, &kinds[n]));
     if (kinds[n].messages < 1)
       return GT_FAIL(GT_ERR_FAULT, "a region's result has the kind '%s' without a message", name);
     memcpy(kinds[n++].kind, name, strlen(name) + 1);
@@ -274,7 +287,7 @@ static gt_status decode_kinds(json_t *from, gt_kind_result *kinds) {
 
 static gt_status take_link(const json_t *from, gt_link_result *link) {
   *link = (gt_link_result){0};
-  GT_TRY(decode(link_fields, COUNT(link_fields), from, link));
+  GT_TRY(decode(ALL(link_fields), from, link));
   return decode_kinds(json_object_get(from, "kinds"), link->kinds);
 }
 
@@ -347,14 +360,14 @@ static const field fault_fields[] = {
 static json_t *cost_region(const gt_cost_region *r) {
   json_t *region = json_pack("{s:o, s:o}", "name", gt_json_text(r->name), "usd",
                              gt_json_number(r->worker_usd + r->ps_usd + r->egress_usd));
-  return encode_into(region, cost_region_fields, COUNT(cost_region_fields), r);
+  return encode_into(region, ALL(cost_region_fields), r);
 }
 
 static json_t *json_cost(const gt_cost_result *cost) {
   json_t *regions = json_array(), *missing = json_array(),
          *root = json_pack("{s:o, s:o}", "usd", gt_json_number(cost->usd), "machine_usd",
                            gt_json_number(cost->worker_usd + cost->ps_usd));
-  encode_into(root, cost_fields, COUNT(cost_fields), cost);
+  encode_into(root, ALL(cost_fields), cost);
   for (size_t i = 0; i < cost->nmissing; i++)
     json_array_append_new(missing, gt_json_text(cost->missing[i]));
   for (size_t i = 0; i < cost->nregions; i++)
@@ -368,14 +381,13 @@ static json_t *json_cost(const gt_cost_result *cost) {
 static void take_cost(const json_t *from, gt_cost_result *cost) {
   const json_t *regions = json_object_get(from, "regions"),
                *missing = json_object_get(from, "missing");
-  take(cost_fields, COUNT(cost_fields), from, cost);
+  take(ALL(cost_fields), from, cost);
   cost->nregions = json_array_size(regions);
   cost->nmissing = json_array_size(missing);
   cost->regions = GT_NEW_ARRAY(gt_cost_region, cost->nregions + 1);
   cost->missing = GT_NEW_ARRAY(char *, cost->nmissing + 1);
   for (size_t i = 0; i < cost->nregions; i++)
-    take(cost_region_fields, COUNT(cost_region_fields), json_array_get(regions, i),
-         &cost->regions[i]);
+    take(ALL(cost_region_fields), json_array_get(regions, i), &cost->regions[i]);
   for (size_t i = 0; i < cost->nmissing; i++) {
     const char *text = json_string_value(json_array_get(missing, i));
     cost->missing[i] = (char *)(uintptr_t)(text ? text : "-");
@@ -442,8 +454,7 @@ static json_t *lines_of(const char *text) {
   return lines;
 }
 
-/* Returns the regions.  CPU seconds are null under the virtual clock: they would be the only
-   difference between two runs. */
+/* CPU seconds are null under the virtual clock: else they would differ between equal runs. */
 static json_t *regions_of(const gt_summary *s) {
   json_t *regions = json_array();
   for (size_t i = 0; i < s->nregions; i++) {
@@ -454,11 +465,10 @@ static json_t *regions_of(const gt_summary *s) {
     }
     if (s->isas) json_object_set_new(region, "isa", gt_json_text(s->isas[i]));
     if (s->builds && s->builds[i].kernels[0])
-      encode_into(region, region_build_fields, COUNT(region_build_fields), &s->builds[i]);
+      encode_into(region, ALL(region_build_fields), &s->builds[i]);
     if (s->choices) json_object_set_new(region, "choices", lines_of(s->choices[i]));
     if (s->traffic)
-      json_object_set_new(region, "traffic",
-                          encode(traffic_fields, COUNT(traffic_fields), &s->traffic[i]));
+      json_object_set_new(region, "traffic", encode(ALL(traffic_fields), &s->traffic[i]));
     json_array_append_new(regions, region);
   }
   return regions;
@@ -473,16 +483,15 @@ static json_t *links_of(const gt_summary *s) {
 }
 
 static json_t *summary_of(const gt_summary *s) {
-  json_t *root = encode(summary_fields, COUNT(summary_fields), s);
+  json_t *root = encode(ALL(summary_fields), s);
   json_object_set_new(root, "regions", regions_of(s));
   json_object_set_new(root, "links", links_of(s));
   if (s->links_left_out > 0)
     json_object_set_new(root, "links_left_out", json_integer((json_int_t)s->links_left_out));
   if (s->plan) json_object_set_new(root, "plan", gt_json_plan(s->plan));
   if (s->cost) json_object_set_new(root, "cost", json_cost(s->cost));
-  if (s->faults)
-    json_object_set_new(root, "faults", encode(fault_fields, COUNT(fault_fields), s->faults));
-  json_object_set_new(root, "build", encode(build_fields, COUNT(build_fields), s));
+  if (s->faults) json_object_set_new(root, "faults", encode(ALL(fault_fields), s->faults));
+  json_object_set_new(root, "build", encode(ALL(build_fields), s));
   return root;
 }
 
@@ -513,8 +522,8 @@ struct gt_summary_file {
 static void take_figures(gt_summary_file *f) {
   const json_t *plan = json_object_get(f->root, "plan"), *cost = json_object_get(f->root, "cost"),
                *faults = json_object_get(f->root, "faults");
-  take(summary_fields, COUNT(summary_fields), f->root, &f->summary);
-  take(build_fields, COUNT(build_fields), json_object_get(f->root, "build"), &f->summary);
+  take(ALL(summary_fields), f->root, &f->summary);
+  take(ALL(build_fields), json_object_get(f->root, "build"), &f->summary);
   f->summary.links_left_out =
       (size_t)json_integer_value(json_object_get(f->root, "links_left_out"));
   if (json_is_object(plan)) {
@@ -522,7 +531,7 @@ static void take_figures(gt_summary_file *f) {
     f->summary.plan = &f->plan;
   }
   if (json_is_object(faults)) {
-    take(fault_fields, COUNT(fault_fields), faults, &f->faults);
+    take(ALL(fault_fields), faults, &f->faults);
     f->summary.faults = &f->faults;
   }
   if (!json_is_object(cost)) return;
@@ -534,8 +543,8 @@ static gt_status take_traffic(gt_summary_file *f, const json_t *regions) {
   f->traffic = GT_NEW_ARRAY(gt_region_traffic, f->summary.nregions);
   f->summary.traffic = f->traffic;
   for (size_t i = 0; i < f->summary.nregions; i++)
-    GT_TRY(decode(traffic_fields, COUNT(traffic_fields),
-                  json_object_get(json_array_get(regions, i), "traffic"), &f->traffic[i]));
+    GT_TRY(decode(ALL(traffic_fields), json_object_get(json_array_get(regions, i), "traffic"),
+                  &f->traffic[i]));
   return GT_OK;
 }
 

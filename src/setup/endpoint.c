@@ -5,6 +5,7 @@
 #include <sys/random.h>
 
 #include "geotrain/wan_cert.h"
+#include "geotrain/wan_store.h"
 #include "geotrain/wan_tcp.h"
 
 #include "internal.h"
@@ -28,7 +29,7 @@ static char *path_of(const char *path, const char *region) {
 
 gt_status gt_setup_not_apart(void) {
   return GT_FAIL(GT_ERR_JOB, "--region is given; expected a job of two or more regions, with "
-                             "wan.transport tcp");
+                             "wan.transport tcp or store");
 }
 
 /* In one MPI job the loss of a rank ends all ranks; faults are for simulations. */
@@ -69,8 +70,25 @@ static gt_status count_streams(const gt_job *job, size_t *streams) {
   return status;
 }
 
-/* Opens a region's side of the transport; listens: at its port, too. */
-static gt_status open_site(gt_endpoint **out, const gt_job *job, size_t region, bool listens) {
+static gt_status open_store(gt_endpoint **out, const gt_job *job, size_t region) {
+  const char **names = GT_NEW_ARRAY(const char *, job->nregions);
+  for (size_t r = 0; r < job->nregions; r++) names[r] = job->regions[r].name;
+  char *url = path_of(job->wan.store.url, job->regions[region].name);
+  const gt_store_spec spec = {.url = url,
+                              .names = names,
+                              .nregions = job->nregions,
+                              .self = region,
+                              .poll_s = job->wan.store.poll_s,
+                              .patience_s = job->limits.wan_patience_s,
+                              .restarts = job->sync.on_loss == GT_ON_LOSS_CONTINUE};
+  const gt_status status = gt_store_join(out, &spec);
+  gt_free(url);
+  gt_free(names);
+  return status;
+}
+
+/* listens: at the region's port, too. */
+static gt_status open_tcp(gt_endpoint **out, const gt_job *job, size_t region, bool listens) {
   const gt_job_region *own = &job->regions[region];
   size_t streams;
   GT_TRY(count_streams(job, &streams));
@@ -100,9 +118,15 @@ static gt_status open_site(gt_endpoint **out, const gt_job *job, size_t region, 
   return status;
 }
 
+/* Opens a region's side of the transport. */
+static gt_status open_site(gt_endpoint **out, const gt_job *job, size_t region, bool listens) {
+  return job->wan.transport == GT_WAN_STORE ? open_store(out, job, region)
+                                            : open_tcp(out, job, region, listens);
+}
+
 gt_status gt_setup_open_endpoint(gt_run *run) {
   const gt_job *job = run->job;
-  if (job->wan.transport != GT_WAN_TCP || !run->roles.is_ps || job->nregions < 2) return GT_OK;
+  if (job->wan.transport == GT_WAN_MPI || !run->roles.is_ps || job->nregions < 2) return GT_OK;
   return open_site(&run->endpoint, job, run->roles.region_id, true);
 }
 
@@ -122,7 +146,7 @@ gt_status gt_setup_certificate(const gt_job *job, size_t region, gt_setup_cert *
 
 gt_status gt_setup_check_site(const gt_job *job, size_t region, gt_setup_cert *cert) {
   gt_endpoint *endpoint = NULL;
-  if (job->wan.transport != GT_WAN_TCP || job->nregions < 2) return gt_setup_not_apart();
+  if (job->wan.transport == GT_WAN_MPI || job->nregions < 2) return gt_setup_not_apart();
   GT_TRY(open_site(&endpoint, job, region, false));
   gt_endpoint_close(endpoint);
   GT_TRY(gt_setup_certificate(job, region, cert));

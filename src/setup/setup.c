@@ -227,7 +227,7 @@ static void end_if_stopped(void *context) {
 
 /* Connects a region that is an MPI job of its own with the others, when they start. */
 static gt_status join(gt_run *run, const gt_region_plan *plan) {
-  if (run->job->wan.transport != GT_WAN_TCP || run->job->nregions < 2) return gt_setup_not_apart();
+  if (run->job->wan.transport == GT_WAN_MPI || run->job->nregions < 2) return gt_setup_not_apart();
   if (run->options->virtual_clock)
     return GT_FAIL(GT_ERR_JOB, "--region is given under --clock virtual; expected all regions in "
                                "one MPI job");
@@ -430,10 +430,11 @@ static gt_status check_clock(const gt_run *run) {
   const gt_job *job = run->job;
   if (job->compute_emulate) GT_TRY(gt_cost_check(job, "for compute.emulate"));
   if (!run->options->virtual_clock) return GT_OK;
-  if (job->wan.transport == GT_WAN_TCP)
+  if (job->wan.transport != GT_WAN_MPI)
     return GT_FAIL(GT_ERR_JOB,
-                   "wan.transport is tcp under --clock virtual; expected mpi, because the regions "
-                   "agree on virtual time in one MPI world");
+                   "wan.transport is %s under --clock virtual; expected mpi, because the regions "
+                   "agree on virtual time in one MPI world",
+                   gt_wan_transport_names[job->wan.transport]);
   GT_TRY(gt_cost_check(job, "under --clock virtual"));
   gt_ns *delays = GT_NEW_ARRAY(gt_ns, job->nregions * job->nregions);
   gt_status status = gt_links_delays(run->links, job, delays);

@@ -1,6 +1,5 @@
 /* The download of a URL to its copy here: a partial file that grows, also over several starts, and
    is renamed when it is whole. */
-#include <curl/curl.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -11,13 +10,12 @@
 #include <unistd.h>
 
 #include "internal.h"
+#include "request.h"
 
-#define CONNECT_LIMIT_S 30L
-#define AGAIN_S         1.0 /* after a failure; doubled up to AGAIN_MAX_S */
-#define AGAIN_MAX_S     30.0
-#define WATCH_S         0.2 /* how often the other process's copy is looked for */
-#define REASON_MAX      ((size_t)400)
-/* what `x-amz-content-sha256` is of a request without a body */
+#define AGAIN_S     1.0 /* after a failure; doubled up to AGAIN_MAX_S */
+#define AGAIN_MAX_S 30.0
+#define WATCH_S     0.2 /* how often the other process's copy is looked for */
+/* of a request without a body */
 #define EMPTY_SHA256 "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 struct gt_fetch {
@@ -31,13 +29,13 @@ struct gt_fetch {
   CURLM *multi;
   CURL *request; /* NULL: none is in progress */
   struct curl_slist *headers;
-  char tag[256], new_tag[256]; /* "": none */
-  int64_t have, whole, from;   /* from: where the request begins */
-  int64_t offered;             /* where the answer begins */
-  bool taken;                  /* the answer's first bytes have been handled */
-  ino_t wrong;                 /* the copy that has another SHA-256 */
-  char reason[REASON_MAX + 1]; /* what the server says if it refuses */
-  int fault;                   /* errno of a write */
+  char tag[256], new_tag[256];       /* "": none */
+  int64_t have, whole, from;         /* from: where the request begins */
+  int64_t offered;                   /* where the answer begins */
+  bool taken;                        /* the answer's first bytes have been handled */
+  ino_t wrong;                       /* the copy that has another SHA-256 */
+  char reason[STORE_REASON_MAX + 1]; /* what the server says if it refuses */
+  int fault;                         /* errno of a write */
 };
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -169,7 +167,7 @@ static bool take_first(gt_fetch *f) {
 }
 
 static void keep_reason(gt_fetch *f, const char *bytes, size_t size) {
-  const size_t at = strlen(f->reason), room = REASON_MAX - at;
+  const size_t at = strlen(f->reason), room = STORE_REASON_MAX - at;
   snprintf(f->reason + at, room + 1, "%.*s", (int)(size < room ? size : room), bytes);
 }
 
@@ -198,21 +196,6 @@ static size_t on_bytes(char *bytes, size_t one, size_t size, void *context) {
 
 /* ---- the request ----------------------------------------------------------------------------- */
 
-static void sign(gt_fetch *f) {
-  static const char s3[] = "aws:amz:%s:s3", token[] = "x-amz-security-token: %s";
-  const store_credentials *c = &f->credentials;
-  char text[STORE_TEXT_MAX + sizeof token];
-  if (!f->url.s3 || !*c->key) return;
-  snprintf(text, sizeof text, s3, c->region);
-  curl_easy_setopt(f->request, CURLOPT_AWS_SIGV4, text);
-  curl_easy_setopt(f->request, CURLOPT_USERNAME, c->key);
-  curl_easy_setopt(f->request, CURLOPT_PASSWORD, c->secret);
-  f->headers = curl_slist_append(f->headers, "x-amz-content-sha256: " EMPTY_SHA256);
-  if (!*c->token) return;
-  snprintf(text, sizeof text, token, c->token);
-  f->headers = curl_slist_append(f->headers, text);
-}
-
 /* The rest of the partial file is valid only if the server still has the same version. */
 static void ask_for_rest(gt_fetch *f) {
   char text[300];
@@ -230,22 +213,15 @@ static void begin(gt_fetch *f) {
   f->offered = 0;
   f->reason[0] = '\0';
   f->new_tag[0] = '\0';
-  curl_easy_setopt(r, CURLOPT_URL, f->url.https);
-  curl_easy_setopt(r, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(r, CURLOPT_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(r, CURLOPT_REDIR_PROTOCOLS_STR,
-                   strncmp(f->url.https, "https:", 6) == 0 ? "https" : "http,https");
+  store_request_set(r, f->url.https);
   curl_easy_setopt(r, CURLOPT_FOLLOWLOCATION, 1L);
   curl_easy_setopt(r, CURLOPT_MAXREDIRS, 5L);
-  curl_easy_setopt(r, CURLOPT_CONNECTTIMEOUT, CONNECT_LIMIT_S);
-  curl_easy_setopt(r, CURLOPT_USERAGENT, "geotrain/" GT_VERSION);
-  if (getenv("SSL_CERT_FILE")) curl_easy_setopt(r, CURLOPT_CAINFO, getenv("SSL_CERT_FILE"));
   curl_easy_setopt(r, CURLOPT_HEADERFUNCTION, on_header);
   curl_easy_setopt(r, CURLOPT_HEADERDATA, f);
   curl_easy_setopt(r, CURLOPT_WRITEFUNCTION, on_bytes);
   curl_easy_setopt(r, CURLOPT_WRITEDATA, f);
   ask_for_rest(f);
-  sign(f);
+  if (f->url.s3) store_request_sign(r, &f->headers, &f->credentials, EMPTY_SHA256);
   if (f->headers) curl_easy_setopt(r, CURLOPT_HTTPHEADER, f->headers);
   curl_multi_add_handle(f->multi, r);
 }
@@ -280,37 +256,13 @@ static gt_status finish(gt_fetch *f, bool *done) {
   return GT_OK;
 }
 
-/* The text between <Code> and </Code>, as S3 says it, or the first line. */
-static const char *reason_of(gt_fetch *f) {
-  char *code = strstr(f->reason, "<Code>"), *text = code ? code + strlen("<Code>") : f->reason;
-  text[strcspn(text, code ? "<" : "\r\n")] = '\0';
-  gt_text_flatten(text);
-  return text;
-}
-
 static gt_status refused(gt_fetch *f, long code) {
-  const char *reason = reason_of(f);
+  const char *reason = store_request_reason(f->reason);
   return GT_FAIL(GT_ERR_DATA, "%s: the server answers %ld%s%.200s%s; expected the file%s",
                  f->url.shown, code, *reason ? " (" : "", reason, *reason ? ")" : "",
                  f->url.s3 && code == 403 ? "; are AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and "
                                             "AWS_REGION those of the bucket?"
                                           : "");
-}
-
-/* True if the same request can succeed later. */
-static bool is_passing(CURLcode result, long code) {
-  switch (result) {
-  case CURLE_UNSUPPORTED_PROTOCOL:
-  case CURLE_URL_MALFORMAT:
-  case CURLE_TOO_MANY_REDIRECTS:
-  case CURLE_PEER_FAILED_VERIFICATION:
-  case CURLE_SSL_CACERT_BADFILE:
-    return false;
-  case CURLE_OK:
-    return code == 408 || code == 416 || code == 429 || code >= 500;
-  default:
-    return true;
-  }
 }
 
 static void try_later(gt_fetch *f, const char *why) {
@@ -327,7 +279,7 @@ static gt_status take_result(gt_fetch *f, CURLcode result, bool *done) {
   end(f);
   if (f->fault) return not_written(f->part, f->fault);
   if (result == CURLE_OK && (code == 200 || code == 206)) return finish(f, done);
-  if (!is_passing(result, code))
+  if (!store_request_passes(result, code))
     return result == CURLE_OK ? refused(f, code)
                               : GT_FAIL(GT_ERR_DATA, "%s: cannot be fetched: %s", f->url.shown,
                                         curl_easy_strerror(result));

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "geotrain/plan_job.h"
+#include "geotrain/wan_store.h"
 #include "ending.h"
 #include "stages.h"
 
@@ -43,6 +44,18 @@ static bool planned(gt_plan_result *out, const gt_job *job, const gt_figures *me
 }
 
 /* ---- a region's figures and those of its links ----------------------------------------------- */
+
+static gt_store_result store_of(const gt_server *s) {
+  gt_store_counts n[2];
+  gt_store_count(s->run->endpoint, n);
+  return (gt_store_result){.writes = n[0].writes,
+                           .reads = n[0].reads,
+                           .failed_reads = n[0].failed_reads,
+                           .deletes = n[0].deletes,
+                           .bytes_in = n[0].bytes_in,
+                           .bytes_out = n[0].bytes_out,
+                           .control = n[1].writes + n[1].reads + n[1].failed_reads + n[1].deletes};
+}
 
 void gt_server_result(const gt_server *s, const gt_ps_score *own, gt_region_result *r) {
   gt_ps_view v;
@@ -85,6 +98,7 @@ void gt_server_result(const gt_server *s, const gt_ps_score *own, gt_region_resu
   r->split_upload_s = parts.upload;
   r->split_aggregate_s = parts.aggregate;
   r->split_download_s = parts.download;
+  if (s->run->job->wan.transport == GT_WAN_STORE) r->store = store_of(s);
   gt_ps_coded_result(s->ps, r);
   gt_ps_passes_result(s->ps, r);
 }

@@ -11,6 +11,9 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
    bound reports. */
 #define REPORT_LINK ((size_t)4 << 10)
 #define ALIGNMENT   ((size_t)64)
+/* frames in flight, if each is a whole message; larger ones leave no memory behind */
+#define DISCARDED    (2 * GT_FRAME_PAYLOAD_MAX)
+#define WHOLE_WINDOW (2 + GT_LINK_CONTROL_FRAMES)
 
 /* ---- life ---- */
 
@@ -24,7 +27,7 @@ static void open_sender(gt_sender *s, const gt_gateway *g, const gt_gateway_spec
   s->wire.link = gt_link_start(spec->seed, g->self, peer, gt_now());
   s->window = window;
   s->slots = GT_NEW_ARRAY(gt_slot, window);
-  s->memory = gt_alloc(window, stride);
+  s->memory = gt_reserve(window, stride); /* most frames are short */
   for (size_t i = 0; i < window; i++) s->slots[i].frame = s->memory + i * stride;
 }
 
@@ -50,14 +53,16 @@ gt_gateway *gt_gateway_create(gt_peers *servers, const gt_gateway_spec *spec,
          report = gt_gateway_report_max(g->nregions);
   g->message_max = least > report ? least : report;
   g->group_max = spec->group_max;
-  g->frame_max = gt_link_frame_payload(spec->payload_max);
+  const bool whole = spec->endpoint && spec->endpoint->whole;
+  g->frame_max = whole ? g->message_max : gt_link_frame_payload(spec->payload_max);
   g->senders = GT_NEW_ARRAY(gt_sender, g->nregions);
   g->receivers = GT_NEW_ARRAY(gt_receiver, g->nregions);
   size_t *windows = GT_NEW_ARRAY(size_t, g->nregions);
   for (size_t peer = 0; peer < g->nregions; peer++) {
     if (peer == g->self) continue;
-    size_t window =
-        gt_link_window(&spec->links[peer], spec->emulate || spec->virtual_clock, g->frame_max);
+    size_t window = whole ? WHOLE_WINDOW
+                          : gt_link_window(&spec->links[peer], spec->emulate || spec->virtual_clock,
+                                           g->frame_max);
     open_sender(&g->senders[peer], g, spec, peer, window);
     windows[peer] = window + 1; /* plus one for CLOCK frames */
     g->receivers[peer].heard = gt_now();
@@ -206,7 +211,8 @@ static bool tell_departed(gt_gateway *g, size_t peer, gt_ns now) {
   for (; modelled && s->told < s->filled && gt_sender_slot(s, s->told)->depart <= now; moved = true)
     tell(g, peer, now);
   for (; s->freed < s->launched && g->timing->reclaim(g, peer, now); moved = true) {
-    s->freed++;
+    const gt_slot *slot = gt_sender_slot(s, s->freed++);
+    if (slot->bytes > DISCARDED) gt_discard(slot->frame, slot->bytes);
     if (!modelled) tell(g, peer, now);
   }
   return moved;

@@ -82,6 +82,7 @@ struct gt_endpoint {
   uint64_t run_id;
   uint64_t start; /* number of this start of the region: random, never 0 */
   bool restarts, returns;
+  bool whole;        /* a message is one frame */
   gt_status code;    /* with which this region ends */
   uint64_t *relayed; /* nregions: bytes copied to each region for another one */
   double patience_s;

@@ -303,11 +303,11 @@ static void close_tcp(gt_endpoint *endpoint) {
   gt_free(tcp);
 }
 
-gt_status gt_tcp_open(gt_endpoint **out, const gt_tcp_spec *spec) {
+gt_status gt_tcp_create(gt_endpoint **out, const gt_tcp_spec *spec, const gt_transport_ops *ops) {
   gt_tcp *tcp = GT_NEW(gt_tcp);
   const char **names = GT_NEW_ARRAY(const char *, spec->nregions);
   for (size_t r = 0; r < spec->nregions; r++) names[r] = spec->regions[r].name;
-  gt_endpoint_init(&tcp->base, &gt_transport_tcp, names, spec->nregions, spec->self);
+  gt_endpoint_init(&tcp->base, ops, names, spec->nregions, spec->self);
   gt_free(names);
   tcp->base.close = close_tcp;
   tcp->base.restarts = spec->restarts;

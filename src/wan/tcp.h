@@ -78,6 +78,8 @@ typedef struct {
 
 /* Returns the region that relays between two regions that both only dial; nregions: none does. */
 size_t gt_tcp_relay(const gt_tcp *tcp, size_t a, size_t b);
+/* gt_tcp_open, whose transport has these operations. */
+gt_status gt_tcp_create(gt_endpoint **out, const gt_tcp_spec *spec, const gt_transport_ops *ops);
 /* True if this region dials the peer, or its relay; else the peer dials this region. */
 bool gt_tcp_dials(const gt_tcp *tcp, size_t peer);
 /* True if it is time to log a message; then *unsaid is the number of those not logged since the

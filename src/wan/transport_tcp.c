@@ -339,3 +339,7 @@ const gt_transport_ops gt_transport_tcp = {
     .absent = gt_lane_absent,
     .repeat = tcp_repeat,
 };
+
+gt_status gt_tcp_open(gt_endpoint **out, const gt_tcp_spec *spec) {
+  return gt_tcp_create(out, spec, &gt_transport_tcp);
+}

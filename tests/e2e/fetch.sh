@@ -106,7 +106,7 @@ check "a file with another hash is no copy" same "$(ls cache | grep -c 'h5$')" 0
 fetch short "$url/a.h5#sha256=12"
 ended "a hash that is none" 3 '64 hexadecimal digits'
 fetch missing $url/none.h5
-ended "a missing file" 3 'none.h5: the server answers 404; expected the file'
+ended "a missing file" 3 'none.h5: the server answers 404 .NoSuchKey.; expected the file'
 fetch password http://me:hidden@127.0.0.1:$port/a.h5
 ended "a password in a URL" 3 'has a password \(before @127'
 check "is not printed" same "$(cat out err | grep -c hidden)" 0

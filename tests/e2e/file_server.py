@@ -1,6 +1,7 @@
 """A server of files for tests: file_server.py PORT FOLDER LOG [--tls CERT KEY] [--s3 KEY SECRET REGION].
-It answers ranges and If-Range, writes a line for each GET to LOG, and, with --s3, checks the signature
-(AWS Signature Version 4) of paths that begin with /private/.  Files in FOLDER make it fail:
+It answers GET with ranges and If-Range, PUT and DELETE, writes a line for each GET to LOG, and, with
+--s3, checks the signature (AWS Signature Version 4) of paths that begin with /private/; others can only
+be read.  Files in FOLDER make it fail:
   .break  N: the next answer ends after N bytes (once)
   .stall  N: answers stop after N bytes for as long as the file is there
   .codes  the next answers, one number a line, instead of files"""
@@ -11,11 +12,13 @@ import os
 import socket
 import ssl
 import sys
+import threading
 import time
 import urllib.parse
 
 port, folder, log = int(sys.argv[1]), sys.argv[2], sys.argv[3]
 PRIVATE = sys.argv[sys.argv.index("--s3") + 1:][:3] if "--s3" in sys.argv else None
+lock = threading.Lock()
 TLS = sys.argv[sys.argv.index("--tls") + 1:][:2] if "--tls" in sys.argv else None
 
 
@@ -28,8 +31,8 @@ def control(name):
         return None
 
 
-def signature(headers, path, secret):
-    """What Authorization has to be (the specification's four tasks), or why not."""
+def signature_fault(method, headers, path, secret):
+    """Why Authorization is not what it has to be (the specification's four tasks); None: it is."""
     given = headers.get("Authorization", "")
     if not given.startswith("AWS4-HMAC-SHA256 Credential="):
         return "AccessDenied"
@@ -40,7 +43,7 @@ def signature(headers, path, secret):
     names = fields["SignedHeaders"].split(";")
     if any(n not in names for n in ("host", "x-amz-content-sha256", "x-amz-date", "x-amz-security-token") if n in headers):
         return "SignatureDoesNotMatch"
-    canonical = "\n".join(["GET", urllib.parse.quote(urllib.parse.unquote(path), safe="/-_.~"), "",
+    canonical = "\n".join([method, urllib.parse.quote(urllib.parse.unquote(path), safe="/-_.~"), "",
                            *(f"{n}:{' '.join(headers[n].split())}" for n in names), "", fields["SignedHeaders"], headers["x-amz-content-sha256"]])
     scope = f"{day}/{region}/{service}/{kind}"
     text = f"AWS4-HMAC-SHA256\n{headers['x-amz-date']}\n{scope}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
@@ -63,30 +66,60 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def do_GET(self):
+    def allowed(self, reads):
+        """The file of the path; None: the request has been refused."""
         path = self.path.split("?")[0]
+        with lock:
+            codes = control(".codes")
+            if codes:
+                first, _, rest = codes.partition("\n")
+                with open(os.path.join(folder, ".codes"), "w", encoding="ascii") as file:
+                    file.write(rest)
+                self.refuse(int(first))
+                return None
+        private = PRIVATE and path.startswith("/private/")
+        fault = signature_fault(self.command, self.headers, path, PRIVATE[1]) if private else None if reads else "AccessDenied"
+        if fault:
+            self.refuse(403, fault)
+            return None
+        return os.path.join(folder, urllib.parse.unquote(path).lstrip("/"))
+
+    def do_GET(self):
         span = self.headers.get("Range", "-")
         with open(log, "a", encoding="utf8") as file:
-            file.write(f"{path} {span}\n")
-        codes = control(".codes")
-        if codes:
-            first, _, rest = codes.partition("\n")
-            with open(os.path.join(folder, ".codes"), "w", encoding="ascii") as file:
-                file.write(rest)
-            self.refuse(int(first))
+            file.write(f"{self.path.split('?')[0]} {span}\n")
+        path = self.allowed(True)
+        if path is None:
             return
-        if PRIVATE and path.startswith("/private/"):
-            fault = signature(self.headers, path, PRIVATE[1])
-            if fault:
-                self.refuse(403, fault)
-                return
         try:
-            with open(os.path.join(folder, urllib.parse.unquote(path).lstrip("/")), "rb") as file:
+            with open(path, "rb") as file:
                 body = file.read()
         except OSError:
-            self.refuse(404)
+            self.refuse(404, "NoSuchKey")
             return
         self.answer(body, span)
+
+    def do_PUT(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        path = self.allowed(False)
+        if path is None:
+            return
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        part = f"{path}.{threading.get_ident()}"
+        with open(part, "wb") as file:
+            file.write(body)
+        os.replace(part, path)
+        self.refuse(200)
+
+    def do_DELETE(self):
+        path = self.allowed(False)
+        if path is None:
+            return
+        try:
+            os.unlink(path)
+        except OSError:
+            pass
+        self.refuse(204)
 
     def answer(self, body, span):
         tag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'

@@ -5,6 +5,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/libregions.sh"
 sites=(east west north)
 three_sites 200
+[ "${over:-tcp}" = tcp ] || sed -i "s|transport: tcp|transport: store\n  store: {url: 'file://$PWD/objects', poll: 20 ms}|" apart.yaml
 
 # kill_site SITE: all its ranks, and its launcher.
 kill_site() {

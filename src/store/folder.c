@@ -1,0 +1,138 @@
+/* Objects as files of a folder: whole, because a file gets its name when it is complete. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "objects.h"
+
+#define PATH_ROOM ((size_t)4096)
+
+typedef struct {
+  char *folder;
+  uint64_t id; /* of this thread's temporary files */
+} handle;
+
+static void *folder_open(const char *place, const store_credentials *credentials) {
+  static atomic_int threads;
+  (void)credentials;
+  handle *h = GT_NEW(handle);
+  h->folder = gt_strdup(place);
+  h->id = (uint64_t)getpid() << 16 | (uint64_t)atomic_fetch_add(&threads, 1);
+  return h;
+}
+
+static void folder_close(void *context) {
+  handle *h = context;
+  gt_free(h->folder);
+  gt_free(h);
+}
+
+static gt_object_state failed(char *fault, const char *what, bool *again) {
+  *again = errno != EACCES && errno != EROFS && errno != ENAMETOOLONG;
+  snprintf(fault, 256, "%s: %s", what, strerror(errno));
+  return GT_OBJECT_FAILED;
+}
+
+/* Makes the folders of a path. */
+static bool make_folders(char *path) {
+  for (char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/')) {
+    *at = '\0';
+    const bool made = mkdir(path, 0777) == 0 || errno == EEXIST;
+    *at = '/';
+    if (!made) return false;
+  }
+  return true;
+}
+
+static bool write_all(int fd, const void *bytes, size_t size) {
+  for (const char *at = bytes; size > 0;) {
+    const ssize_t n = write(fd, at, size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return false;
+    at += n;
+    size -= (size_t)n;
+  }
+  return true;
+}
+
+static gt_object_state folder_put(void *context, const char *name, const void *body, size_t bytes,
+                                  const uint8_t seal[STORE_SEAL], char *fault, bool *again) {
+  const handle *h = context;
+  char path[PATH_ROOM], part[PATH_ROOM];
+  snprintf(path, sizeof path, "%s/%s", h->folder, name);
+  snprintf(part, sizeof part, "%s/.part-%llx", h->folder, (unsigned long long)h->id);
+  int fd = open(part, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
+  if (fd < 0 && errno == ENOENT && make_folders(part))
+    fd = open(part, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
+  if (fd < 0) return failed(fault, part, again);
+  bool good = write_all(fd, body, bytes) && write_all(fd, seal, STORE_SEAL);
+  int error = errno;
+  if (close(fd) != 0 && good) {
+    good = false;
+    error = errno;
+  }
+  gt_failpoint("store.put");
+  if (good && rename(part, path) != 0) {
+    good = errno == ENOENT && make_folders(path) && rename(part, path) == 0;
+    error = errno;
+  }
+  gt_failpoint("store.did_put");
+  if (good) return GT_OBJECT_DONE;
+  (void)unlink(part);
+  errno = error;
+  return failed(fault, path, again);
+}
+
+static bool read_all(int fd, void *bytes, size_t size) {
+  for (char *at = bytes; size > 0;) {
+    const ssize_t n = read(fd, at, size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n == 0) errno = EIO;
+    if (n <= 0) return false;
+    at += n;
+    size -= (size_t)n;
+  }
+  return true;
+}
+
+static gt_object_state folder_get(void *context, const char *name, void *body, size_t *bytes,
+                                  uint8_t seal[STORE_SEAL], char *fault, bool *again) {
+  const handle *h = context;
+  char path[PATH_ROOM];
+  struct stat about;
+  snprintf(path, sizeof path, "%s/%s", h->folder, name);
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0 && errno == ENOENT) return GT_OBJECT_MISSING;
+  if (fd < 0) return failed(fault, path, again);
+  gt_object_state state = GT_OBJECT_DONE;
+  if (fstat(fd, &about) != 0) {
+    state = failed(fault, path, again);
+  } else if ((uint64_t)about.st_size < STORE_SEAL ||
+             (uint64_t)about.st_size - STORE_SEAL > (uint64_t)*bytes) {
+    *again = (uint64_t)about.st_size < STORE_SEAL; /* half written */
+    snprintf(fault, 256, "%.180s has %lld bytes; expected %zu to %zu", path,
+             (long long)about.st_size, STORE_SEAL, *bytes + STORE_SEAL);
+    state = GT_OBJECT_FAILED;
+  } else {
+    *bytes = (size_t)about.st_size - STORE_SEAL;
+    if (!read_all(fd, body, *bytes) || !read_all(fd, seal, STORE_SEAL))
+      state = failed(fault, path, again);
+  }
+  close(fd);
+  gt_failpoint("store.did_get");
+  return state;
+}
+
+static gt_object_state folder_remove(void *context, const char *name, char *fault, bool *again) {
+  const handle *h = context;
+  char path[PATH_ROOM];
+  snprintf(path, sizeof path, "%s/%s", h->folder, name);
+  gt_failpoint("store.delete");
+  if (unlink(path) == 0 || errno == ENOENT) return GT_OBJECT_DONE;
+  return failed(fault, path, again);
+}
+
+const store_kind store_folder = {folder_open, folder_close, folder_put, folder_get, folder_remove};

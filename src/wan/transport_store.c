@@ -1,0 +1,223 @@
+/* The transport over a store, and its endpoint (store.h). */
+#include "store.h"
+
+#include <string.h>
+
+#define PART_S   5.0
+#define PEERS_ID UINT64_C(1) /* number of the transport of a group; those of gateways are random */
+
+static void store_progress(gt_transport *t) {
+  store_endpoint *s = t->store;
+  gt_store_cards_progress(s);
+  for (size_t peer = 0; peer < s->base.nregions; peer++) {
+    if (peer == s->base.self) continue;
+    for (size_t i = 0; i < STORE_TRANSPORTS; i++)
+      if (s->open[i]) gt_store_lane_pump_out(s->open[i], peer);
+    gt_store_lane_pump_in(t, peer);
+    /* a region that returns repeats its messages */
+    if (t->past && t->lanes[peer].ready) gt_store_lane_release(t, peer);
+  }
+}
+
+/* ---- the transport --------------------------------------------------------------------------- */
+
+static size_t place_of(const gt_transport *t) {
+  return t->servers ? STORE_OF_GATEWAY : STORE_OF_PEERS;
+}
+
+static gt_transport *store_open(gt_peers *servers, const gt_transport_spec *spec) {
+  gt_transport *t = GT_NEW(gt_transport);
+  store_endpoint *s = (store_endpoint *)spec->endpoint;
+  *t = (gt_transport){.servers = servers,
+                      .store = s,
+                      .id = servers ? s->base.run_id : PEERS_ID,
+                      .frame_bytes = spec->frame_bytes,
+                      .keeps = !servers};
+  t->lanes = GT_NEW_ARRAY(store_lane, spec->nregions);
+  for (size_t peer = 0; peer < spec->nregions; peer++)
+    if (peer != spec->self) gt_store_lane_open(t, peer, spec->windows[peer]);
+  s->open[place_of(t)] = t;
+  return t;
+}
+
+static void store_send_frame(gt_transport *t, size_t peer, size_t slot, const void *frame,
+                             size_t bytes) {
+  gt_store_lane_queue(t, peer, slot, frame, bytes);
+  gt_store_lane_pump_out(t, peer);
+}
+
+static bool has_left(const gt_transport *t, size_t peer) {
+  const store_peer *p = &t->store->peers[peer];
+  return p->ended && p->code == GT_OK;
+}
+
+static bool store_sent(gt_transport *t, size_t peer, size_t slot) {
+  const store_lane *l = &t->lanes[peer];
+  return has_left(t, peer) || l->slot_sequence[slot] <= l->acked;
+}
+
+static const void *store_receive(gt_transport *t, size_t peer, size_t *bytes) {
+  store_lane *l = &t->lanes[peer];
+  gt_store_lane_pump_in(t, peer);
+  if (!l->ready || l->restarted) return NULL;
+  *bytes = l->get.bytes;
+  return l->frame;
+}
+
+static gt_ns store_heard(const gt_transport *t, size_t peer) {
+  return t->lanes[peer].heard;
+}
+
+static gt_loss store_lost(gt_transport *t, size_t peer) {
+  store_lane *l = &t->lanes[peer];
+  const store_peer *p = &t->store->peers[peer];
+  if (l->restarted) {
+    l->restarted = false;
+    return GT_STARTED_AGAIN;
+  }
+  if (!p->ended || p->code == GT_OK || l->forgotten) return GT_NOT_LOST;
+  gt_store_lane_forget(t, peer);
+  return GT_ENDED;
+}
+
+static bool store_absent(const gt_transport *t, size_t peer) {
+  (void)t, (void)peer;
+  return false; /* a card does not say whether its region lives */
+}
+
+static void store_repeat(gt_transport *t, const gt_past_frame *frames, size_t n) {
+  t->past = frames;
+  t->npast = n;
+}
+
+/* ---- closing --------------------------------------------------------------------------------- */
+
+/* Returns a region for which frames are not in the store, or of which frames that were read are
+   there; nregions: none.  Frames that still arrive are dropped. */
+static size_t settle(gt_transport *t) {
+  const size_t n = t->store->base.nregions;
+  size_t missing = n, bytes;
+  store_progress(t);
+  for (size_t peer = 0; peer < n; peer++) {
+    if (peer == t->store->base.self) continue;
+    store_lane *l = &t->lanes[peer];
+    while (store_receive(t, peer, &bytes)) gt_store_lane_release(t, peer);
+    if (l->forgotten) continue;
+    if (l->deleting || l->deleted + 1 < l->next || (!has_left(t, peer) && l->acked < l->queued))
+      missing = peer;
+  }
+  return missing;
+}
+
+static void keep_settling(void *context) {
+  (void)settle(context);
+}
+
+/* Ends with the regions that are there. */
+static void part(gt_transport *t) {
+  store_endpoint *s = t->store;
+  const gt_ns until = gt_now() + gt_from_seconds(PART_S);
+  gt_backoff backoff = {0};
+  gt_store_say_bye(s, s->base.code);
+  for (bool all = false; !all && gt_now() < until;) {
+    all = true;
+    (void)settle(t);
+    for (size_t peer = 0; peer < s->base.nregions; peer++)
+      all &= peer == s->base.self || !s->peers[peer].start || s->peers[peer].ended;
+    gt_backoff_sleep(&backoff, GT_BACKOFF_BUSY, until);
+  }
+}
+
+/* True if a request in progress uses the transport's memory. */
+static bool is_used(const gt_transport *t) {
+  bool used = false;
+  for (size_t peer = 0; peer < t->store->base.nregions; peer++) {
+    const store_lane *l = &t->lanes[peer];
+    if (l->getting) used |= gt_objects_state(&l->get) == GT_OBJECT_BUSY;
+    if (l->deleting) used |= gt_objects_state(&l->deletion) == GT_OBJECT_BUSY;
+    for (size_t i = 0; i < STORE_PUTS; i++)
+      if (l->puts[i].busy) used |= gt_objects_state(&l->puts[i].request) == GT_OBJECT_BUSY;
+  }
+  return used;
+}
+
+static void store_close(gt_transport *t, double limit_s) {
+  store_endpoint *s = t->store;
+  const bool needs_all = t->servers && !s->base.restarts;
+  const gt_ns until = gt_now() + gt_from_seconds(limit_s);
+  gt_backoff backoff = {0};
+  for (size_t missing; (missing = settle(t)) < s->base.nregions;) {
+    if (gt_now() > until && !needs_all) break;
+    if (gt_now() > until)
+      gt_panic(GT_ERR_LOST, "waited %.0f s for the store to take the last frames to region %s",
+               limit_s, s->base.names[missing]);
+    gt_backoff_sleep(&backoff, GT_BACKOFF_BUSY, until);
+  }
+  if (t->servers && s->base.restarts) part(t);
+  if (needs_all)
+    gt_peers_meet(t->servers, &(gt_peers_wait){.what = "the other regions to close their links",
+                                               .limit_s = limit_s,
+                                               .progress = keep_settling,
+                                               .context = t});
+  s->open[place_of(t)] = NULL;
+  const gt_ns end = gt_now() + gt_from_seconds(s->base.patience_s);
+  while (is_used(t) && gt_now() < end) gt_backoff_sleep(&backoff, GT_BACKOFF_BUSY, end);
+  if (t->servers) s->base.run_id++; /* the next gateway of the run takes none of these frames */
+  if (is_used(t)) return;           /* a thread still has them */
+  for (size_t peer = 0; peer < s->base.nregions; peer++) gt_store_lane_close(&t->lanes[peer]);
+  gt_free(t->lanes);
+  gt_free(t);
+}
+
+static void say_bye(void *transport, gt_status code) {
+  gt_store_say_bye(((gt_transport *)transport)->store, code);
+}
+
+static const gt_transport_ops by_store = {
+    .name = "store",
+    .open = store_open,
+    .progress = store_progress,
+    .send_frame = store_send_frame,
+    .sent = store_sent,
+    .receive = store_receive,
+    .release = gt_store_lane_release,
+    .lost = store_lost,
+    .forget = gt_store_lane_forget,
+    .left = has_left,
+    .heard = store_heard,
+    .close = store_close,
+    .say_bye = say_bye,
+    .absent = store_absent,
+    .repeat = store_repeat,
+};
+
+/* ---- the endpoint ---------------------------------------------------------------------------- */
+
+static void close_endpoint(gt_endpoint *endpoint) {
+  store_endpoint *s = (store_endpoint *)endpoint;
+  gt_objects_close(s->objects);
+  gt_store_cards_close(s);
+  gt_endpoint_free(endpoint);
+  gt_free(s);
+}
+
+gt_status gt_store_join(gt_endpoint **out, const gt_store_spec *spec) {
+  store_endpoint *s = GT_NEW(store_endpoint);
+  gt_endpoint_init(&s->base, &by_store, spec->names, spec->nregions, spec->self);
+  s->base.close = close_endpoint;
+  s->base.whole = true;
+  s->base.restarts = spec->restarts;
+  s->base.patience_s = spec->patience_s;
+  s->poll = gt_from_seconds(spec->poll_s);
+  gt_store_cards_open(s);
+  const gt_status status = gt_objects_open(&s->objects, spec->url, spec->patience_s);
+  if (status == GT_OK)
+    *out = &s->base;
+  else
+    close_endpoint(&s->base);
+  return status;
+}
+
+void gt_store_count(const gt_endpoint *endpoint, gt_store_counts data[2]) {
+  memcpy(data, ((const store_endpoint *)endpoint)->counts, 2 * sizeof *data);
+}

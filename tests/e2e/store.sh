@@ -1,0 +1,111 @@
+# timeout: 900
+# Regions that are MPI jobs of their own, joined by a store: a folder, and S3 with a signature that
+# the server checks.  The bits of one MPI job, also with kills around each kind of request and a
+# resume; nothing is left in the store but the cards; regions that are lost return; and one sentence
+# for every fault.
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/libregions.sh"
+
+unset http_proxy https_proxy AWS_PROFILE AWS_SESSION_TOKEN HTTP_PROXY HTTPS_PROXY
+export HOME=$PWD AWS_REGION=eu-central-1 AWS_ACCESS_KEY_ID=somekey AWS_SECRET_ACCESS_KEY=some/secret+key
+job job.yaml
+sed -i -e 's/emulate: true/emulate: false/' -e '/links:/d' -e 's/wan_patience: 30 s/wan_patience: 10 s/' job.yaml
+sed "s|^wan:|wan:\n  transport: store\n  store: {url: 'file://$PWD/objects', poll: 10 ms}|" job.yaml >apart.yaml
+
+# both NAME RUN WORDS...: both regions, to their end, with the bits of one MPI job.
+both() {
+  local name=$1 run=$2
+  shift 2
+  begin east "$run" "$@"
+  begin west "$run" "$@"
+  end east "$name" 0
+  end west "$name" 0
+  check "$name: the bits of one MPI job" same "$(field "$run-east" params_sha256) $(field "$run-west" params_sha256)" "$bits $bits"
+}
+
+completes "one MPI job" 4 job.yaml --run-dir one
+bits=$(field one params_sha256)
+
+# ---- a folder --------------------------------------------------------------------------------------
+
+both folder folder
+check "only the cards are left" same "$(cd objects && find . -type f | sort | paste -sd ' ')" "./region-0 ./region-1"
+# the cards of the last run are there, and one that is none
+printf 'garbage' >objects/region-1
+begin east again
+pause 0.5
+begin west again
+end east "a card that is none" 0
+end west "a later start" 0
+check "the bits of one MPI job again" same "$(field again-east params_sha256)" "$bits"
+both hub hub --set sync.topology=hub
+completes "one MPI job, ssgd" 4 job.yaml --run-dir one-ssgd --set sync.strategy=ssgd --set train.until.steps=30
+bits=$(field one-ssgd params_sha256)
+both ssgd ssgd --set sync.strategy=ssgd --set train.until.steps=30
+bits=$(field one params_sha256)
+
+# ---- kills -----------------------------------------------------------------------------------------
+
+# killed POINT: dies at this point of a request, in the region west; both resume.
+killed() {
+  local run="killed-${1//[.:]/-}"
+  begin east "$run"
+  GEOTRAIN_FAILPOINT=$1 begin west "$run"
+  end west "$1" 137
+  end east "$1" 5
+  both "$1, resumed" "$run" --resume
+}
+killed store.did_put:40
+killed store.delete:30
+if [ $full = yes ]; then
+  for point in store.put store.did_put store.did_get store.delete; do
+    for at in 3 17 60; do killed $point:$at; done
+  done
+fi
+
+# ---- S3 --------------------------------------------------------------------------------------------
+
+mkdir files
+read -r port <<<"$(free_ports 1)"
+/usr/bin/python3 "$GEOTRAIN_SOURCE/tests/e2e/file_server.py" "$port" files log --s3 somekey "some/secret+key" eu-central-1 2>server.err &
+server=$!
+trap 'kill $server 2>/dev/null; at_exit' EXIT
+for _ in $(seq 100); do (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null && break; pause 0.05; done
+export AWS_ENDPOINT_URL=http://127.0.0.1:$port
+sed -i "s|'file://.*objects'|s3://private/run|" apart.yaml
+both S3 s3
+check "only the cards are left there, too" same "$(cd files && find . -type f | sort | paste -sd ' ')" "./private/run/region-0 ./private/run/region-1"
+begin east busy
+begin west busy
+for _ in 1 2 3; do pause 0.3 && printf '503\n500\n429\n' >files/.codes; done
+end east "a server that is busy now and then" 0
+end west "a server that is busy now and then" 0
+check "the same bits" same "$(field busy-west params_sha256)" "$bits"
+AWS_SECRET_ACCESS_KEY=another begin east wrong
+end east "another secret" 5 'the store cannot be used: region-0: the server answers 403 .SignatureDoesNotMatch.'
+check "no secret is printed" same "$(cat out err | grep -c another)" 0
+kill $server
+begin east away --set 'limits.wan_patience=1 s'
+end east "no server" 5 'the store cannot be used: region-0: '
+
+# ---- faults ----------------------------------------------------------------------------------------
+
+begin east nowhere --set wan.store.url=file:///proc/none --set 'limits.wan_patience=1 s'
+end east "no folder" 5 'the store cannot be used: region-0: /proc/none'
+begin east nowhere --set wan.store.url=ftp://host
+end east "another protocol" 2 'wan.store.url is "ftp://host"; with wan.transport store, expected file:///FOLDER or s3://BUCKET/PREFIX'
+begin east nowhere --set wan.store=null
+end east "no URL" 2 'wan.store.url is missing'
+twice=(--set "wan.store.url=file://$PWD/objects")
+begin east first "${twice[@]}"
+pause 0.5
+first=${pids[east]}
+begin east second "${twice[@]}"
+launcher=$first
+wait_end "the first of two starts" 30
+check "the first of two starts ends" same "$code" 4
+begin west second "${twice[@]}"
+end east "the second goes on" 0
+end west "with the other region" 0
+
+finish
