@@ -252,7 +252,7 @@ typedef struct {
       char *ca, *cert, *key; /* paths, in which <region> is the region's name; NULL: no TLS */
     } tls;
     struct {
-      char *url;
+      char *url, *place;
       double poll_s;
     } store;
     int streams; /* 0: auto (gt_links_streams) */
@@ -585,8 +585,13 @@ typedef struct {
   size_t nregions;
   gt_job_tariff *tariffs; /* nsites x nsites; row: sender */
   size_t nsites, npools;
-  /* prices that are not known, for messages: "workers of eu", "PS of eu", "egress of eu"; none if
-     `known` is false */
+  struct {
+    bool known;               /* all traffic passes a store with a place */
+    size_t site;              /* of the store */
+    gt_job_price read, write; /* of a request */
+  } store;
+  /* prices that are not known, for messages: "workers of eu", "PS of eu", "egress of eu", "requests
+     of the store"; none if `known` is false */
   char **missing;
   size_t nmissing;
   gt_catalogue *catalogue; /* NULL: not used */

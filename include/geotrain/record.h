@@ -38,10 +38,11 @@ typedef struct {
   double encode_s, decode_s;
 } gt_codec_result;
 
-/* What a region has asked of a store since its last start; all 0: it has none.  control: all requests
-   for other messages than data. */
+/* What a region has asked of a store since its last start; all 0: it has none.  control: for other
+   messages than data. */
 typedef struct {
-  int64_t writes, reads, failed_reads, deletes, bytes_in, bytes_out, control;
+  int64_t writes, reads, failed_reads, deletes, bytes_in, bytes_out;
+  int64_t control_writes, control_reads;
 } gt_store_result;
 
 /* Seconds and bytes; seconds of a region are means over its workers.  Under the virtual clock all
@@ -200,7 +201,8 @@ typedef struct {
 
 /* Rates times usage; not a bill. */
 typedef struct {
-  double usd, worker_usd, ps_usd, egress_usd; /* usd: the sum */
+  double usd, worker_usd, ps_usd, egress_usd; /* usd: the sum, with store_usd */
+  double store_usd;                           /* requests to a store */
   double machine_hours;                       /* billed, for all ranks */
   bool assumed;                               /* includes a rate that is marked as assumed */
   gt_cost_region *regions;

@@ -114,7 +114,7 @@ static void show_sums(const gt_job *job, const gt_sim *sim, const gt_sim_totals 
 static void cost_of(gt_cost_result *out, const gt_job *job, const gt_job_prices *prices,
                     const gt_sim *sim, const gt_sim_totals *t) {
   double *bytes = gt_sim_link_bytes(sim);
-  gt_plan_job_cost(out, job, prices, t->virtual_s, bytes);
+  gt_plan_job_cost(out, job, prices, t->virtual_s, bytes, NULL);
   gt_free(bytes);
 }
 

@@ -40,6 +40,11 @@ static gt_status read_catalogue(gt_job_prices *p, const gt_job *job) {
   char path[1200];
   size_t placed = 0;
   while (placed < job->nregions && !job->regions[placed].place) placed++;
+  if (placed == job->nregions && job->wan.store.place)
+    return GT_FAIL(GT_ERR_JOB,
+                   "wan.store.place is %s, but no region has a place; expected "
+                   "regions[].place, too",
+                   job->wan.store.place);
   if (placed == job->nregions && !job->plan.catalogue) return GT_OK;
   if (job->plan.catalogue) return gt_catalogue_read(&p->catalogue, job->plan.catalogue);
   gt_catalogue_default(path, sizeof path);
@@ -82,6 +87,24 @@ static gt_status find_sites(gt_job_prices *p, const gt_job *job, site_entry *sit
     p->regions[r].site = site_of(p, sites, nclouds, site);
     sites[p->regions[r].site].regions++;
   }
+  return GT_OK;
+}
+
+/* Finds the store's site and what requests cost there. */
+static gt_status find_store(gt_job_prices *p, const gt_job *job, site_entry *sites,
+                            size_t *nclouds) {
+  gt_rate_site site;
+  const gt_rate *read, *write;
+  size_t n;
+  if (job->wan.transport != GT_WAN_STORE || !job->wan.store.place) return GT_OK;
+  GT_TRY(gt_catalogue_site(p->catalogue, "wan.store.place", job->wan.store.place, &site));
+  GT_TRY(gt_catalogue_rate(p->catalogue, GT_RATE_READ, site, NULL, &read, &n));
+  GT_TRY(gt_catalogue_rate(p->catalogue, GT_RATE_WRITE, site, NULL, &write, &n));
+  p->store.known = true;
+  p->store.read = (gt_job_price){read->value, read->assumed};
+  p->store.write = (gt_job_price){write->value, write->assumed};
+  p->store.site = site_of(p, sites, nclouds, site);
+  sites[p->store.site].regions++;
   return GT_OK;
 }
 
@@ -183,7 +206,7 @@ static bool any_price(const gt_job_region *r, const gt_job_region_prices *to) {
 static void find_missing(gt_job_prices *p, const gt_job *job) {
   for (size_t r = 0; r < job->nregions; r++)
     p->known |= any_price(&job->regions[r], &p->regions[r]);
-  p->missing = GT_NEW_ARRAY(char *, 3 * job->nregions + 1);
+  p->missing = GT_NEW_ARRAY(char *, 3 * job->nregions + 2);
   for (size_t r = 0; p->known && r < job->nregions; r++) {
     const gt_job_region_prices *to = &p->regions[r];
     if (gt_job_trains(job, r) && !has_worker_prices(&job->regions[r], to))
@@ -191,12 +214,15 @@ static void find_missing(gt_job_prices *p, const gt_job *job) {
     if (to->ps.usd < 0) miss(p, "PS", job->regions[r].name);
     if (!to->has_place && job->nregions > 1) miss(p, "egress", job->regions[r].name);
   }
+  if (p->known && job->wan.transport == GT_WAN_STORE && !p->store.known)
+    miss(p, "requests and egress", "the store");
 }
 
 static gt_status find_all(gt_job_prices *p, const gt_job *job, site_entry *sites) {
   size_t nclouds = 0;
   GT_TRY(read_catalogue(p, job));
   GT_TRY(find_sites(p, job, sites, &nclouds));
+  GT_TRY(find_store(p, job, sites, &nclouds));
   GT_TRY(find_tariffs(p, sites, nclouds));
   for (size_t r = 0; r < job->nregions; r++)
     GT_TRY(find_machines(p, &job->regions[r], &p->regions[r], sites));
@@ -207,7 +233,7 @@ static gt_status find_all(gt_job_prices *p, const gt_job *job, site_entry *sites
 gt_status gt_job_prices_of(gt_job_prices *out, const gt_job *job) {
   *out = (gt_job_prices){.regions = GT_NEW_ARRAY(gt_job_region_prices, job->nregions),
                          .nregions = job->nregions};
-  site_entry *sites = GT_NEW_ARRAY(site_entry, job->nregions);
+  site_entry *sites = GT_NEW_ARRAY(site_entry, job->nregions + 1);
   gt_status status = find_all(out, job, sites);
   gt_free(sites);
   if (status != GT_OK) gt_job_prices_close(out);

@@ -76,8 +76,7 @@ const job_key gt_job_keys[] = {
      .meaning = "probability with which training sets an activation to 0; not with a pipeline"},
     {"model.mlp", KEY_INTS, KEY_OPTIONAL, AT(model.mlp), COUNT(model.nmlp), .min = 1, .max = 65536,
      MODELS(OF(GT_MODEL_DEEPFM) | OF(GT_MODEL_MLP)),
-     .meaning = "widths of the perceptron's hidden layers; default: deepfm 400, 400, 400, mlp 256, "
-                "256"},
+     .meaning = "widths of the hidden layers; default: deepfm 400, 400, 400, mlp 256, 256"},
     {"data.path", KEY_STRING, KEY_OPTIONAL | KEY_PATH, AT(data.path),
      .meaning = "HDF5 data set of the regions that do not name their own; a file, or a URL"},
     {"data.partition.by", KEY_CHOICE, 0, AT(data.partition.by), .fallback = "shares",
@@ -232,13 +231,12 @@ const job_key gt_job_keys[] = {
      .max = 1e15,
      .meaning = "samples/s of one device in training; a profile and compute take precedence"},
     {"regions[].devices[].price", KEY_REAL, KEY_UNSAID, IN_DEVICE(price), .max = 1e9,
-     .meaning = "USD per hour of one device; default: regions[].price, else that of the catalogue, "
-                "by place"},
+     .meaning =
+         "USD per hour of a device; default: regions[].price, else the catalogue's, by place"},
     {"regions[].place", KEY_STRING, PLANNED | KEY_WORD, IN_REGION(place),
      .meaning = "place of the region in the catalogue of rates: CLOUD:PLACE, such as aws:london"},
     {"regions[].price", KEY_REAL, RATE, IN_REGION(price), .max = 1e9,
-     .meaning = "USD per hour of a worker rank, or of a device without its own price; default: "
-                "that of the catalogue, by place"},
+     .meaning = "USD per hour of a worker rank or a device; default: the catalogue's, by place"},
     {"regions[].ps_price", KEY_REAL, RATE, IN_REGION(ps_price), .max = 1e9,
      .meaning = "USD per hour of the parameter server's rank; default: the catalogue's, by place"},
     {"regions[].samples", KEY_I64, PLANNED, IN_REGION(samples), .min = 1, .max = 1e15,
@@ -421,6 +419,8 @@ const job_key gt_job_keys[] = {
     {"wan.store.poll", KEY_TIME, KEY_ABOVE_MIN | KEY_ON_RESUME, AT(wan.store.poll_s),
      .fallback = "200 ms", .max = 60,
      .meaning = "transport store: time between two looks for a message that has not come"},
+    {"wan.store.place", KEY_STRING, PLANNED | KEY_WORD, AT(wan.store.place),
+     .meaning = "place of the store in the catalogue of rates, CLOUD:PLACE; default: no cost"},
     {"wan.streams", KEY_INT, KEY_AUTO | KEY_ON_RESUME, AT(wan.streams), .fallback = "1", .min = 1,
      .max = 64,
      .meaning = "transport tcp: parallel connections of two regions; auto: by bandwidth, latency"},
@@ -547,8 +547,7 @@ const job_key gt_job_keys[] = {
      .meaning = "file or folder of rates; default: those that come with geotrain"},
     {"plan.predicted.strategy", KEY_CHOICE, PLANNED, AT(plan.predicted.strategy),
      .values = gt_strategy_names, .min = 1,
-     .meaning = "strategy that `geotrain plan --write` chose; the run compares itself with this "
-                "prediction"},
+     .meaning = "strategy that `geotrain plan --write` chose, with which the run is compared"},
     {"plan.predicted.wall", KEY_TIME, PLANNED, AT(plan.predicted.wall_s),
      .meaning = "expected wall time"},
     {"plan.predicted.wall_low", KEY_TIME, PLANNED, AT(plan.predicted.wall_low_s),

@@ -244,42 +244,70 @@ static gt_plan_cost_region region_of(const gt_job *job, const gt_job_prices *p, 
       .billing = {job->plan.billing_s, own->min_s}};
 }
 
-/* Adds up the traffic from each region to all regions at one site, which have the same tariff, as
-   one link to the last of these regions.  Returns the number of links. */
-static size_t links_of(gt_plan_cost_link *links, const gt_job_prices *p, const double *bytes,
-                       tariff_set *set) {
-  size_t n = 0;
-  size_t *last = GT_NEW_ARRAY(size_t, p->nsites + 1);
+/* Traffic between sites, a link for each region and direction. */
+typedef struct {
+  gt_plan_cost_link *links; /* from: the region whose egress it is */
+  const gt_job_tariff **tariffs;
+  size_t n;
+} traffic;
+
+static void add_link(traffic *t, const gt_job_prices *p, tariff_set *set, size_t region,
+                     size_t from, size_t to, double bytes) {
+  const size_t pair = from * p->nsites + to;
+  const gt_plan_tariff *tariff = &set->tariffs[pair];
+  if (tariff->ntiers == 0 || !(bytes > 0)) return;
+  t->tariffs[t->n] = &p->tariffs[pair];
+  t->links[t->n++] =
+      (gt_plan_cost_link){.from = region, .to = region, .bytes = bytes, .tariff = *tariff};
+  set->pool_gb[tariff->pool] += bytes / 1e9;
+}
+
+/* Adds up the traffic from each region to all regions at one site, which have the same tariff. */
+static void add_direct(traffic *t, const gt_job_prices *p, const double *bytes, tariff_set *set) {
   double *moved = GT_NEW_ARRAY(double, p->nsites + 1);
   for (size_t a = 0; a < p->nregions; a++) {
     if (!p->regions[a].has_place) continue;
     for (size_t s = 0; s < p->nsites; s++) moved[s] = 0;
-    for (size_t b = 0; b < p->nregions; b++) {
-      if (a == b || !p->regions[b].has_place) continue;
-      moved[p->regions[b].site] += bytes[a * p->nregions + b];
-      last[p->regions[b].site] = b;
-    }
-    for (size_t s = 0; s < p->nsites; s++) {
-      const gt_plan_tariff *t = &set->tariffs[p->regions[a].site * p->nsites + s];
-      if (t->ntiers == 0 || !(moved[s] > 0)) continue;
-      links[n++] = (gt_plan_cost_link){.from = a, .to = last[s], .bytes = moved[s], .tariff = *t};
-      set->pool_gb[t->pool] += moved[s] / 1e9;
-    }
+    for (size_t b = 0; b < p->nregions; b++)
+      if (a != b && p->regions[b].has_place)
+        moved[p->regions[b].site] += bytes[a * p->nregions + b];
+    for (size_t s = 0; s < p->nsites; s++) add_link(t, p, set, a, p->regions[a].site, s, moved[s]);
   }
   gt_free(moved);
-  gt_free(last);
-  return n;
+}
+
+/* Each message is written to the store and read from there. */
+static void add_stored(traffic *t, const gt_job_prices *p, const double *bytes, tariff_set *set) {
+  for (size_t a = 0; a < p->nregions; a++) {
+    double out = 0, in = 0;
+    if (!p->regions[a].has_place) continue;
+    for (size_t b = 0; b < p->nregions; b++) {
+      if (a == b) continue;
+      out += bytes[a * p->nregions + b];
+      in += bytes[b * p->nregions + a];
+    }
+    add_link(t, p, set, a, p->regions[a].site, p->store.site, out);
+    add_link(t, p, set, a, p->store.site, p->regions[a].site, in);
+  }
 }
 
 /* True if a tier that applies is assumed.  A tier applies if the pool's volume reaches it. */
-static bool tiers_assumed(const gt_job_prices *p, const gt_plan_cost_link *links, size_t n,
-                          const tariff_set *set) {
-  for (size_t i = 0; i < n; i++) {
-    const gt_job_tariff *t = gt_job_tariff_between(p, links[i].from, links[i].to);
+static bool tiers_assumed(const traffic *all, const tariff_set *set) {
+  for (size_t i = 0; i < all->n; i++) {
+    const gt_job_tariff *t = all->tariffs[i];
     for (size_t k = 0; k < t->n; k++)
       if (t->rates[k].assumed && set->pool_gb[t->pool] > t->rates[k].from_gb) return true;
   }
   return false;
+}
+
+/* Adds the cost of requests to the store. */
+static void add_requests(gt_cost_result *out, const gt_job_prices *p, const gt_plan_requests *n) {
+  if (!n || !p->store.known) return;
+  out->store_usd = n->reads * p->store.read.usd + n->writes * p->store.write.usd;
+  out->usd += out->store_usd;
+  out->assumed |=
+      (n->reads > 0 && p->store.read.assumed) || (n->writes > 0 && p->store.write.assumed);
 }
 
 static void copy_missing(gt_cost_result *out, const gt_job_prices *p) {
@@ -288,22 +316,27 @@ static void copy_missing(gt_cost_result *out, const gt_job_prices *p) {
 }
 
 void gt_plan_job_cost(gt_cost_result *out, const gt_job *job, const gt_job_prices *p, double wall_s,
-                      const double *bytes) {
-  size_t n = job->nregions;
+                      const double *bytes, const gt_plan_requests *asked) {
+  const size_t n = job->nregions, most = n * p->nsites + 2 * n;
   tariff_set set = tariffs_of(p);
   gt_plan_cost_region *regions = GT_NEW_ARRAY(gt_plan_cost_region, n);
-  gt_plan_cost_link *links = GT_NEW_ARRAY(gt_plan_cost_link, n * p->nsites + 1);
+  traffic all = {GT_NEW_ARRAY(gt_plan_cost_link, most), GT_NEW_ARRAY(const gt_job_tariff *, most),
+                 0};
   *out = (gt_cost_result){.regions = GT_NEW_ARRAY(gt_cost_region, n), .nregions = n};
   for (size_t r = 0; r < n; r++)
     regions[r] = region_of(job, p, r, job->plan.start_s + wall_s, &out->assumed);
-  size_t nlinks = bytes ? links_of(links, p, bytes, &set) : 0;
-  gt_plan_cost_sum sum = gt_plan_topology_cost(regions, n, links, nlinks, NULL, p->npools);
+  if (bytes && p->store.known)
+    add_stored(&all, p, bytes, &set);
+  else if (bytes && job->wan.transport != GT_WAN_STORE)
+    add_direct(&all, p, bytes, &set);
+  gt_plan_cost_sum sum = gt_plan_topology_cost(regions, n, all.links, all.n, NULL, p->npools);
   out->usd = sum.usd;
   out->worker_usd = sum.worker_usd;
   out->ps_usd = sum.ps_usd;
   out->egress_usd = sum.egress_usd;
   out->machine_hours = sum.machine_hours;
-  out->assumed |= tiers_assumed(p, links, nlinks, &set);
+  out->assumed |= tiers_assumed(&all, &set);
+  add_requests(out, p, asked);
   for (size_t r = 0; r < n; r++) {
     out->regions[r] = (gt_cost_region){.worker_usd = regions[r].worker_usd,
                                        .ps_usd = regions[r].ps_usd,
@@ -311,7 +344,8 @@ void gt_plan_job_cost(gt_cost_result *out, const gt_job *job, const gt_job_price
     snprintf(out->regions[r].name, sizeof out->regions[r].name, "%s", job->regions[r].name);
   }
   copy_missing(out, p);
-  gt_free(links);
+  gt_free(all.links);
+  gt_free(all.tariffs);
   gt_free(regions);
   gt_free(set.pool_gb);
   gt_free(set.tariffs);

@@ -104,7 +104,7 @@ static gt_planner_outcome outcome_of(const gt_planner *p, const gt_job *job,
   o.messages = t->messages;
   double wall_s = wall_of(f, which), *bytes = GT_NEW_ARRAY(double, f->nregions * f->nregions);
   add_traffic(&o, f, bytes);
-  gt_plan_job_cost(&o.cost, job, &p->prices, wall_s, bytes);
+  gt_plan_job_cost(&o.cost, job, &p->prices, wall_s, bytes, NULL);
   o.figures = gt_figures_of(wall_s, f->regions, f->nregions, (double)t->samples,
                             o.figures.wan_bytes, p->prices.known ? o.cost.usd : NAN);
   gt_free(bytes);
@@ -169,7 +169,7 @@ static void take_faults(gt_planner_faults *f, const gt_planner *p, const gt_job 
   f->code = t.code;
   f->wall_s = t.virtual_s;
   f->undisturbed_s = undisturbed->virtual_s;
-  gt_plan_job_cost(&f->cost, job, &p->prices, t.virtual_s, bytes);
+  gt_plan_job_cost(&f->cost, job, &p->prices, t.virtual_s, bytes, NULL);
   gt_free(bytes);
 }
 

@@ -224,7 +224,7 @@ static void find_run(gt_planner_pipeline *p) {
     p->wall_s = fmax(p->wall_s, (double)of->steps * of->period_s);
   }
   for (size_t i = 0; i < n * n; i++) p->bytes[i] = p->step_bytes[i] * (double)p->steps;
-  gt_plan_job_cost(&p->cost, p->job, &p->prices, p->wall_s, p->bytes);
+  gt_plan_job_cost(&p->cost, p->job, &p->prices, p->wall_s, p->bytes, NULL);
 }
 
 double gt_planner_pipeline_period_s(const gt_planner_pipeline *p) {

@@ -267,7 +267,7 @@ static double *least_bytes(const gt_planner_set_search *s) {
 static double egress_of(const gt_planner_set_search *s, const double *bytes) {
   gt_cost_result cost;
   if (!s->p->prices.known) return 0;
-  gt_plan_job_cost(&cost, s->p->job, &s->p->prices, 0, bytes);
+  gt_plan_job_cost(&cost, s->p->job, &s->p->prices, 0, bytes, NULL);
   double usd = cost.egress_usd;
   gt_plan_job_cost_close(&cost);
   return usd;

@@ -123,11 +123,13 @@ static char *put_figure(char *out, size_t size, unit of, double value) {
 }
 
 void gt_print_cost(FILE *to, const gt_cost_result *c) {
-  char usd[32], machines[32], egress[32], missing[128] = "";
-  gt_print_wrapped(to, 15, "cost           %s  (machines %s, egress %s%s)",
+  char usd[32], machines[32], egress[32], store[64] = "", missing[128] = "";
+  if (c->store_usd > 0)
+    snprintf(store, sizeof store, ", requests %s", put_figure(usd, sizeof usd, USD, c->store_usd));
+  gt_print_wrapped(to, 15, "cost           %s  (machines %s, egress %s%s%s)",
                    put_figure(usd, sizeof usd, USD, c->usd),
                    put_figure(machines, sizeof machines, USD, c->worker_usd + c->ps_usd),
-                   put_figure(egress, sizeof egress, USD, c->egress_usd),
+                   put_figure(egress, sizeof egress, USD, c->egress_usd), store,
                    c->assumed ? "; rates partly assumed" : "");
   if (c->nmissing == 0) return;
   for (size_t i = 0, at = 0; i < c->nmissing && i < SHOWN_MISSING; i++)

@@ -450,14 +450,16 @@ static void print_store(FILE *to, const gt_summary *s) {
     sum.reads += r->reads;
     sum.failed_reads += r->failed_reads;
     sum.deletes += r->deletes;
-    sum.control += r->control;
+    sum.control_writes += r->control_writes;
+    sum.control_reads += r->control_reads;
   }
-  if (sum.control > 0)
+  if (sum.control_writes > 0)
     gt_print_wrapped(to, LABEL,
                      "store          %" PRId64 " writes, %" PRId64 " reads, %" PRId64
-                     " before an object was there, %" PRId64 " deletes; %" PRId64
-                     " requests for other messages",
-                     sum.writes, sum.reads, sum.failed_reads, sum.deletes, sum.control);
+                     " before an object was there, %" PRId64 " deletes; for other messages %" PRId64
+                     " writes, %" PRId64 " reads",
+                     sum.writes, sum.reads, sum.failed_reads, sum.deletes, sum.control_writes,
+                     sum.control_reads);
 }
 
 static void print_warnings(FILE *to, const gt_summary *s) {

@@ -200,7 +200,8 @@ static const field store_fields[] = {
     NAMED("deletes", gt_region_result, store.deletes, INT64),
     NAMED("bytes_in", gt_region_result, store.bytes_in, INT64),
     NAMED("bytes_out", gt_region_result, store.bytes_out, INT64),
-    NAMED("control", gt_region_result, store.control, INT64),
+    NAMED("control_writes", gt_region_result, store.control_writes, INT64),
+    NAMED("control_reads", gt_region_result, store.control_reads, INT64),
 };
 
 #define PHASE(constant, key, title)                                                                \
@@ -240,7 +241,7 @@ static json_t *json_region(const gt_region_result *region) {
     json_object_set_new(object, "phases", encode(ALL(phase_fields), region));
   if (region->codec.name[0])
     json_object_set_new(object, "codec", encode(ALL(codec_fields), region));
-  if (region->store.control > 0)
+  if (region->store.control_writes > 0)
     json_object_set_new(object, "store", encode(ALL(store_fields), region));
   if (region->mean.samples > 0)
     json_object_set_new(object, "mean_model", encode(ALL(mean_fields), region));
@@ -265,7 +266,6 @@ static gt_status take_region(const json_t *from, gt_region_result *region) {
   return decode(ALL(split_fields), json_object_get(from, "split"), region);
 }
 
-/* Decodes the members in the order of the encoding. */
 static gt_status decode_kinds(json_t *from, gt_kind_result *kinds) {
   const char *name;
   json_t *value;
@@ -344,7 +344,8 @@ static const field cost_region_fields[] = {
 static const field cost_fields[] = {
     FIELD(gt_cost_result, usd, NUMBER),           FIELD(gt_cost_result, worker_usd, NUMBER),
     FIELD(gt_cost_result, ps_usd, NUMBER),        FIELD(gt_cost_result, egress_usd, NUMBER),
-    FIELD(gt_cost_result, machine_hours, NUMBER), FIELD(gt_cost_result, assumed, BOOL),
+    FIELD(gt_cost_result, store_usd, NUMBER_IF),  FIELD(gt_cost_result, assumed, BOOL),
+    FIELD(gt_cost_result, machine_hours, NUMBER),
 };
 
 static const field fault_fields[] = {
@@ -379,15 +380,14 @@ static json_t *json_cost(const gt_cost_result *cost) {
 
 /* Takes the cost.  The caller frees the lists regions and missing, but not their texts. */
 static void take_cost(const json_t *from, gt_cost_result *cost) {
-  const json_t *regions = json_object_get(from, "regions"),
-               *missing = json_object_get(from, "missing");
+  const json_t *all = json_object_get(from, "regions"), *missing = json_object_get(from, "missing");
   take(ALL(cost_fields), from, cost);
-  cost->nregions = json_array_size(regions);
+  cost->nregions = json_array_size(all);
   cost->nmissing = json_array_size(missing);
   cost->regions = GT_NEW_ARRAY(gt_cost_region, cost->nregions + 1);
   cost->missing = GT_NEW_ARRAY(char *, cost->nmissing + 1);
   for (size_t i = 0; i < cost->nregions; i++)
-    take(ALL(cost_region_fields), json_array_get(regions, i), &cost->regions[i]);
+    take(ALL(cost_region_fields), json_array_get(all, i), &cost->regions[i]);
   for (size_t i = 0; i < cost->nmissing; i++) {
     const char *text = json_string_value(json_array_get(missing, i));
     cost->missing[i] = (char *)(uintptr_t)(text ? text : "-");

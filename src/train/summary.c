@@ -54,7 +54,8 @@ static gt_store_result store_of(const gt_server *s) {
                            .deletes = n[0].deletes,
                            .bytes_in = n[0].bytes_in,
                            .bytes_out = n[0].bytes_out,
-                           .control = n[1].writes + n[1].reads + n[1].failed_reads + n[1].deletes};
+                           .control_writes = n[1].writes,
+                           .control_reads = n[1].reads + n[1].failed_reads};
 }
 
 void gt_server_result(const gt_server *s, const gt_ps_score *own, gt_region_result *r) {
@@ -196,6 +197,17 @@ static double lost_of(const gt_server *server, const gt_summary *s) {
   return lost + (double)server->past.starts * server->run->job->plan.start_s;
 }
 
+/* Adds up the requests of all regions to their store. */
+static gt_plan_requests requests_of(const gt_summary *s) {
+  gt_plan_requests n = {0, 0};
+  for (size_t r = 0; r < s->nregions; r++) {
+    const gt_store_result *of = &s->regions[r].store;
+    n.reads += (double)(of->reads + of->failed_reads + of->control_reads);
+    n.writes += (double)(of->writes + of->control_writes);
+  }
+  return n;
+}
+
 /* Writes the file and prints the table, with cost and prediction. */
 static gt_status publish(const gt_server *s, const gt_gathered *g, const gt_summary *summary,
                          double elapsed, char **text) {
@@ -205,7 +217,8 @@ static gt_status publish(const gt_server *s, const gt_gathered *g, const gt_summ
   gt_plan_result plan;
   double wan_bytes, *bytes = bytes_of(run->job, g, &wan_bytes);
   if (run->prices.known) {
-    gt_plan_job_cost(&cost, run->job, &run->prices, elapsed + lost_of(s, sum), bytes);
+    const gt_plan_requests requests = requests_of(sum);
+    gt_plan_job_cost(&cost, run->job, &run->prices, elapsed + lost_of(s, sum), bytes, &requests);
     sum->cost = &cost;
   }
   gt_figures measured = gt_figures_of(elapsed, sum->regions, sum->nregions, (double)sum->samples,

@@ -41,7 +41,7 @@ static void costs_add_up(void) {
   must(gt_job_prices_of(&prices, job));
   for (int a = 0; a < N; a++)
     for (int b = 0; b < N; b++) bytes[a * N + b] = 1e9 * gb(a, b);
-  gt_plan_job_cost(&cost, job, &prices, 100, bytes);
+  gt_plan_job_cost(&cost, job, &prices, 100, bytes, NULL);
   /* 10 s and 100 s are billed as two minutes; at b as ten. */
   const double seconds[N] = {120, 120, 120, 600, 120}, ps[N] = {36, 36, 36, 72, 0};
   double hours = 0;
@@ -64,18 +64,48 @@ static void costs_add_up(void) {
   assert_string_equal(cost.missing[0], "PS of r4");
   assert_true(cost.assumed); /* b's minimum time */
   gt_plan_job_cost_close(&cost);
-  gt_plan_job_cost(&cost, job, &prices, 590, NULL);
+  gt_plan_job_cost(&cost, job, &prices, 590, NULL, NULL);
   assert_true(!cost.assumed && cost.egress_usd == 0); /* it no longer applies */
   gt_plan_job_cost_close(&cost);
-  gt_plan_job_cost(&cost, job, &prices, 590, bytes);
+  gt_plan_job_cost(&cost, job, &prices, 590, bytes, NULL);
   assert_false(cost.assumed); /* b's second tier is not reached, */
   gt_plan_job_cost_close(&cost);
   bytes[3 * N] = 1001e9;
-  gt_plan_job_cost(&cost, job, &prices, 590, bytes);
+  gt_plan_job_cost(&cost, job, &prices, 590, bytes, NULL);
   assert_true(cost.assumed); /* and now it is */
   gt_plan_job_cost_close(&cost);
   gt_job_prices_close(&prices);
   gt_job_close(job);
 }
 
-TESTS(costs_add_up)
+/* Every message is written to the store and read from it. */
+static void a_store_costs_both_ways_and_requests(void) {
+  gt_job *job = job_as(
+      "name: t\nmodel: {name: dummy}\ndata: {path: d.h5}\ntrain: {until: {steps: 1}, optimizer: "
+      "{lr: 0.1}}\nplan: {catalogue: %s, start: 0 s}\nregions:\n"
+      "  - {name: r0, ranks: 2, place: 'a:here'}\n  - {name: r1, ranks: 2, place: 'a:there'}\n"
+      "wan: {transport: store, store: {url: 'file:///x', place: 'b:there'}}\n",
+      file_with("store.csv", "vm_hour,a,here,,,,1,\nvm_hour,a,there,,,,1,\negress_gb,a,*,*,*,0,2,"
+                             "\negress_gb,b,*,*,*,0,3,\n"
+                             "egress_gb,b,*,b,*,0,0,\nread_request,b,*,,,,0.001,\n"
+                             "write_request,b,there,,,,0.01,assumed\n"));
+  gt_job_prices prices;
+  gt_cost_result cost;
+  const double bytes[4] = {0, 1e9, 2e9, 0};
+  const gt_plan_requests requests = {.reads = 100, .writes = 10};
+  must(gt_job_prices_of(&prices, job));
+  gt_plan_job_cost(&cost, job, &prices, 3600, bytes, &requests);
+  near(cost.regions[0].egress_usd, 1 * 2 + 2 * 3);
+  near(cost.regions[1].egress_usd, 2 * 2 + 1 * 3);
+  near(cost.store_usd, 100 * 0.001 + 10 * 0.01);
+  near(cost.usd, cost.worker_usd + cost.ps_usd + 15 + 0.2);
+  assert_true(cost.assumed && cost.nmissing == 0);
+  gt_plan_job_cost_close(&cost);
+  gt_plan_job_cost(&cost, job, &prices, 3600, bytes, NULL);
+  assert_true(cost.store_usd == 0 && !cost.assumed);
+  gt_plan_job_cost_close(&cost);
+  gt_job_prices_close(&prices);
+  gt_job_close(job);
+}
+
+TESTS(costs_add_up, a_store_costs_both_ways_and_requests)
