@@ -607,5 +607,3 @@ void gt_job_prices_close(gt_job_prices *prices);
    devices in list order. */
 gt_job_price gt_job_worker_price(const gt_job *job, const gt_job_prices *prices, size_t region,
                                  int64_t workers);
-/* Returns the tariff from one region to another; NULL if one of them has no place. */
-const gt_job_tariff *gt_job_tariff_between(const gt_job_prices *prices, size_t from, size_t to);

@@ -69,5 +69,6 @@ gt_status gt_objects_open(gt_objects **out, const char *url, double patience_s);
 void gt_objects_begin(gt_objects *objects, gt_object_request *request);
 /* Returns the state; once it is not GT_OBJECT_BUSY, the request belongs to the caller again. */
 gt_object_state gt_objects_state(const gt_object_request *request);
-/* Ends the threads; requests in progress are waited for, at most 5 s. */
-void gt_objects_close(gt_objects *objects);
+/* Ends the threads; requests in progress are waited for, at most 5 s.  False: one has not ended, and
+   still uses its memory and the store, which is not freed. */
+bool gt_objects_close(gt_objects *objects);

@@ -432,8 +432,9 @@ static gt_status find_file(const char *path, char **file) {
   }
   GT_TRY(gt_store_copy(path, file));
   if (access(*file, F_OK) == 0) return GT_OK;
-  return GT_FAIL(GT_ERR_DATA, "%s has no copy here; expected %s; make it: geotrain data fetch URL",
-                 path, *file);
+  return GT_FAIL(GT_ERR_DATA,
+                 "%.*s has no copy here; expected %s; make it: geotrain data fetch URL",
+                 (int)strcspn(path, "?#"), path, *file);
 }
 
 gt_status gt_dataset_open(gt_dataset **out, const char *path) {

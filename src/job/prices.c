@@ -123,11 +123,6 @@ static gt_status find_tariffs(gt_job_prices *p, const site_entry *sites, size_t 
   return GT_OK;
 }
 
-const gt_job_tariff *gt_job_tariff_between(const gt_job_prices *p, size_t from, size_t to) {
-  const gt_job_region_prices *a = &p->regions[from], *b = &p->regions[to];
-  return a->has_place && b->has_place ? &p->tariffs[a->site * p->nsites + b->site] : NULL;
-}
-
 /* ---- machines -------------------------------------------------------------------------------- */
 
 /* Returns the given price, else the hourly price of a machine at the place. */

@@ -53,8 +53,13 @@ void gt_setup_draw_run(const gt_run *run) {
   if (!run->endpoint) return;
   if (run->roles.is_lead && getrandom(&id, sizeof id, 0) != sizeof id)
     id = (uint64_t)gt_now() ^ (uint64_t)(uintptr_t)run;
-  gt_peers_share(run->roles.ps, 0, &id, sizeof id, "the id of the run", run->start_limit_s);
-  gt_endpoint_set_run(run->endpoint, id);
+  gt_peers *ps = run->roles.ps;
+  gt_peers_share(ps, 0, &id, sizeof id, "the id of the run", run->start_limit_s);
+  /* if the first region starts again meanwhile, it draws another one than some others have */
+  uint64_t *ids = GT_NEW_ARRAY(uint64_t, ps->size);
+  gt_peers_gather(ps, &id, sizeof id, ids, "the ids of the run", run->start_limit_s);
+  gt_endpoint_set_run(run->endpoint, ids[1]);
+  gt_free(ids);
 }
 
 /* Writes wan.streams, the same in all regions. */

@@ -1,5 +1,5 @@
-/* Fetches data sets that the job names by URL.  All ranks wait for the copies together, in rounds,
-   so that a download can take longer than the limit of a wait. */
+/* Fetches data sets that the job names by URL.  The ranks of a region wait for its copy together, in
+   rounds, so that a download can take longer than the limit of a wait; then all ranks of the run. */
 #include <string.h>
 
 #include "geotrain/store.h"
@@ -7,6 +7,7 @@
 #include "internal.h"
 
 #define ROUND_S 2.0
+#define ALL_S   86400.0 /* for the other regions */
 #define SAY     (10 * GT_SECOND)
 
 typedef enum { HAS, FETCHES, FAILED } fetch_state;
@@ -34,13 +35,13 @@ static void say(const gt_run *run, const gt_fetch *fetch, gt_ns *said) {
   gt_log(GT_LOG_INFO, "%s: %s%s have arrived", url_of(run->job, run->roles.region_id), have, of);
 }
 
-/* Returns the state of the rank that is behind the most, or of one that has failed. */
+/* Returns the state of the rank of the region that is behind the most, or of one that has failed. */
 static fetch_state agree_on(const gt_run *run, fetch_state own) {
-  gt_peers *world = run->roles.world;
-  fetch_state *all = GT_NEW_ARRAY(fetch_state, world->size), worst = HAS;
-  gt_peers_gather(world, &own, sizeof own, all, "the regions to fetch their data",
+  gt_peers *region = run->roles.region;
+  fetch_state *all = GT_NEW_ARRAY(fetch_state, region->size), worst = HAS;
+  gt_peers_gather(region, &own, sizeof own, all, "the region's ranks to fetch its data",
                   run->start_limit_s);
-  for (size_t i = 0; i < world->size; i++)
+  for (size_t i = 0; i < region->size; i++)
     if (all[i] > worst) worst = all[i];
   gt_free(all);
   return worst;
@@ -61,5 +62,6 @@ gt_status gt_setup_fetch_data(gt_run *run) {
     own = status != GT_OK ? FAILED : done ? HAS : own;
   } while (agree_on(run, own) == FETCHES);
   gt_fetch_close(fetch);
-  return gt_agree(run->roles.world, status, run->start_limit_s);
+  /* one exchange of all regions, however long the copies took: a region that starts again repeats it */
+  return gt_agree(run->roles.world, status, ALL_S);
 }

@@ -175,11 +175,11 @@ static size_t on_bytes(char *bytes, size_t one, size_t size, void *context) {
   gt_fetch *f = context;
   const long code = code_of(f);
   size *= one;
-  f->heard = gt_now();
   if (code != 200 && code != 206) {
     keep_reason(f, bytes, size);
     return size;
   }
+  f->heard = gt_now();
   if (!f->taken && !take_first(f)) return 0;
   for (size_t done = 0; done < size;) {
     const ssize_t n = pwrite(f->file, bytes + done, size - done, f->have);
@@ -214,7 +214,7 @@ static void begin(gt_fetch *f) {
   f->reason[0] = '\0';
   f->new_tag[0] = '\0';
   store_request_set(r, f->url.https);
-  curl_easy_setopt(r, CURLOPT_FOLLOWLOCATION, 1L);
+  curl_easy_setopt(r, CURLOPT_FOLLOWLOCATION, f->url.s3 ? 0L : 1L); /* the token stays there */
   curl_easy_setopt(r, CURLOPT_MAXREDIRS, 5L);
   curl_easy_setopt(r, CURLOPT_HEADERFUNCTION, on_header);
   curl_easy_setopt(r, CURLOPT_HEADERDATA, f);
@@ -274,6 +274,7 @@ static void try_later(gt_fetch *f, const char *why) {
 static gt_status take_result(gt_fetch *f, CURLcode result, bool *done) {
   const long code = code_of(f);
   char why[64];
+  if (result == CURLE_OK && code == 200 && !f->taken) (void)take_first(f); /* an empty file */
   if (f->taken && f->have > f->from) f->again_s = AGAIN_S;
   if (f->offered != 0 && f->offered != f->from) f->tag[0] = '\0'; /* asks for the whole next */
   end(f);

@@ -1,7 +1,6 @@
 /* Objects as files of a folder: whole, because a file gets its name when it is complete. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,15 +11,14 @@
 
 typedef struct {
   char *folder;
-  uint64_t id; /* of this thread's temporary files */
+  char id[GT_RUN_ID]; /* of this thread's temporary file; other hosts write to the folder, too */
 } handle;
 
 static void *folder_open(const char *place, const store_credentials *credentials) {
-  static atomic_int threads;
   (void)credentials;
   handle *h = GT_NEW(handle);
   h->folder = gt_strdup(place);
-  h->id = (uint64_t)getpid() << 16 | (uint64_t)atomic_fetch_add(&threads, 1);
+  gt_random_id(h->id);
   return h;
 }
 
@@ -63,7 +61,7 @@ static gt_object_state folder_put(void *context, const char *name, const void *b
   const handle *h = context;
   char path[PATH_ROOM], part[PATH_ROOM];
   snprintf(path, sizeof path, "%s/%s", h->folder, name);
-  snprintf(part, sizeof part, "%s/.part-%llx", h->folder, (unsigned long long)h->id);
+  snprintf(part, sizeof part, "%s/.part-%s", h->folder, h->id);
   int fd = open(part, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
   if (fd < 0 && errno == ENOENT && make_folders(part))
     fd = open(part, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);

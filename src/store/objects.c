@@ -20,7 +20,7 @@ struct gt_objects {
   store_credentials credentials;
   double patience_s;
   pthread_mutex_t lock;
-  pthread_cond_t filled;
+  pthread_cond_t filled, closing;
   gt_object_request *first, *last; /* those that no thread has taken */
   bool stops;
   pthread_t threads[THREADS];
@@ -58,11 +58,18 @@ static gt_object_state attempt(const gt_objects *o, void *handle, gt_object_requ
   return o->kind->put(handle, r->name, r->body, r->bytes, seal, r->fault, again);
 }
 
-static bool has_stopped(gt_objects *o) {
+/* Waits before another attempt; false: the store is being closed. */
+static bool wait_again(gt_objects *o, double wait_s) {
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  const int64_t ns = until.tv_nsec + gt_from_seconds(wait_s);
+  until.tv_sec += ns / GT_SECOND;
+  until.tv_nsec = ns % GT_SECOND;
   pthread_mutex_lock(&o->lock);
-  const bool stops = o->stops;
+  while (!o->stops && pthread_cond_timedwait(&o->closing, &o->lock, &until) == 0) continue;
+  const bool goes_on = !o->stops;
   pthread_mutex_unlock(&o->lock);
-  return stops;
+  return goes_on;
 }
 
 /* Repeats what can succeed later. */
@@ -72,11 +79,10 @@ static void serve(gt_objects *o, void *handle, gt_object_request *r) {
   for (;;) {
     bool again = false;
     const gt_object_state state = attempt(o, handle, r, &again);
-    if (state != GT_OBJECT_FAILED || !again || gt_now() > until || has_stopped(o)) {
+    if (state != GT_OBJECT_FAILED || !again || gt_now() > until || !wait_again(o, wait_s)) {
       atomic_store(&r->state, (int)state);
       return;
     }
-    gt_sleep(gt_from_seconds(wait_s));
     wait_s = wait_s * 2 > AGAIN_MAX_S ? AGAIN_MAX_S : wait_s * 2;
   }
 }
@@ -126,6 +132,7 @@ gt_status gt_objects_open(gt_objects **out, const char *url, double patience_s) 
   o->shown = gt_strdup(url);
   pthread_mutex_init(&o->lock, NULL);
   pthread_cond_init(&o->filled, NULL);
+  pthread_cond_init(&o->closing, NULL);
   const gt_status status = find_place(o, url);
   if (status != GT_OK) {
     gt_objects_close(o);
@@ -159,13 +166,14 @@ gt_object_state gt_objects_state(const gt_object_request *request) {
 }
 
 /* A thread that a dead file system holds is left behind, with what it uses. */
-void gt_objects_close(gt_objects *o) {
+bool gt_objects_close(gt_objects *o) {
   struct timespec until;
   bool all = true;
-  if (!o) return;
+  if (!o) return true;
   pthread_mutex_lock(&o->lock);
   o->stops = true;
   pthread_cond_broadcast(&o->filled);
+  pthread_cond_broadcast(&o->closing);
   pthread_mutex_unlock(&o->lock);
   clock_gettime(CLOCK_REALTIME, &until);
   until.tv_sec += CLOSE_S;
@@ -173,11 +181,13 @@ void gt_objects_close(gt_objects *o) {
     all &= pthread_timedjoin_np(o->threads[i], NULL, &until) == 0;
   if (!all) {
     gt_log(GT_LOG_WARN, "%s: a request did not end within %d s", o->shown, CLOSE_S);
-    return;
+    return false;
   }
   pthread_mutex_destroy(&o->lock);
   pthread_cond_destroy(&o->filled);
+  pthread_cond_destroy(&o->closing);
   gt_free(o->place);
   gt_free(o->shown);
   gt_free(o);
+  return true;
 }

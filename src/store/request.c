@@ -5,6 +5,7 @@
 #include "request.h"
 
 #define CONNECT_LIMIT_S 30L
+#define SILENT_S        15L /* a connection on which nothing comes is given up */
 
 void store_request_set(CURL *r, const char *https) {
   const bool tls = strncmp(https, "https:", 6) == 0;
@@ -13,6 +14,9 @@ void store_request_set(CURL *r, const char *https) {
   curl_easy_setopt(r, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(r, CURLOPT_REDIR_PROTOCOLS_STR, tls ? "https" : "http,https");
   curl_easy_setopt(r, CURLOPT_CONNECTTIMEOUT, CONNECT_LIMIT_S);
+  curl_easy_setopt(r, CURLOPT_LOW_SPEED_LIMIT, 1L);
+  curl_easy_setopt(r, CURLOPT_LOW_SPEED_TIME, SILENT_S);
+  curl_easy_setopt(r, CURLOPT_TCP_KEEPALIVE, 1L);
   curl_easy_setopt(r, CURLOPT_USERAGENT, "geotrain/" GT_VERSION);
   if (getenv("SSL_CERT_FILE")) curl_easy_setopt(r, CURLOPT_CAINFO, getenv("SSL_CERT_FILE"));
 }
@@ -41,7 +45,7 @@ bool store_request_passes(CURLcode result, long code) {
   case CURLE_SSL_CACERT_BADFILE:
     return false;
   case CURLE_OK:
-    return code == 408 || code == 416 || code == 429 || code >= 500;
+    return code == 408 || code == 409 || code == 416 || code == 429 || code >= 500;
   default:
     return true;
   }

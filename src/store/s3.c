@@ -70,6 +70,7 @@ static size_t take(char *bytes, size_t one, size_t size, void *context) {
     snprintf(t->answer + at, room + 1, "%.*s", (int)(size < room ? size : room), bytes);
     return size;
   }
+  if (!t->in) return size; /* of PUT or DELETE */
   for (size_t done = 0; done < size;) {
     const size_t n = t->at < t->room ? t->room - t->at : t->room + STORE_SEAL - t->at;
     const size_t some = n < size - done ? n : size - done;
@@ -102,6 +103,7 @@ static gt_object_state judge(transfer *t, CURLcode result, char *fault, bool *ag
   if (result == CURLE_OK && code == 404 && !t->out) return GT_OBJECT_MISSING;
   *again = store_request_passes(result, code);
   if (result == CURLE_WRITE_ERROR) *again = false;
+  if (strstr(t->answer, "<Code>RequestTimeout<")) *again = true; /* with code 400 */
   const char *reason = store_request_reason(t->answer);
   if (result != CURLE_OK)
     snprintf(fault, 256, "%s",

@@ -78,7 +78,7 @@ static gt_status read_s3(store_url *u) {
 
 static gt_status read_https(store_url *u) {
   const char *host = strchr(u->shown, ':') + 3, *end = host + strcspn(host, "/?");
-  const char *at = memchr(host, '@', (size_t)(end - host));
+  const char *at = memrchr(host, '@', (size_t)(end - host));
   if (at)
     return GT_FAIL(
         GT_ERR_DATA,
@@ -88,6 +88,7 @@ static gt_status read_https(store_url *u) {
   if (end == host || *end != '/' || !end[1])
     return GT_FAIL(GT_ERR_DATA, "%s: expected https://HOST/FILE", u->shown);
   u->https = gt_strdup(u->shown);
+  u->shown[strcspn(u->shown, "?")] = '\0'; /* a query can be a signature */
   return GT_OK;
 }
 
@@ -98,10 +99,9 @@ gt_status store_url_read(store_url *out, const char *url) {
   if (gt_control_find(url, strlen(url)) < strlen(url) || strchr(url, ' '))
     return GT_FAIL(GT_ERR_DATA,
                    "a URL has a blank or a control character; expected %%20 or the like");
-  GT_TRY(begins(url, "s3://") ? read_s3(out) : read_https(out));
-  if (fragment) GT_TRY(read_hash(out, out->shown, url + (fragment - out->shown)));
   out->name = copy_name(out->shown);
-  return GT_OK;
+  GT_TRY(begins(url, "s3://") ? read_s3(out) : read_https(out));
+  return fragment ? read_hash(out, out->shown, strchr(url, '#')) : GT_OK;
 }
 
 void store_url_close(store_url *url) {

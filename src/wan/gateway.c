@@ -11,6 +11,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
    bound reports. */
 #define REPORT_LINK ((size_t)4 << 10)
 #define ALIGNMENT   ((size_t)64)
+#define WHOLE_MAX   ((size_t)1 << 30) /* a frame's size has 32 bits */
 /* frames in flight, if each is a whole message; larger ones leave no memory behind */
 #define DISCARDED    (2 * GT_FRAME_PAYLOAD_MAX)
 #define WHOLE_WINDOW (2 + GT_LINK_CONTROL_FRAMES)
@@ -54,7 +55,9 @@ gt_gateway *gt_gateway_create(gt_peers *servers, const gt_gateway_spec *spec,
   g->message_max = least > report ? least : report;
   g->group_max = spec->group_max;
   const bool whole = spec->endpoint && spec->endpoint->whole;
-  g->frame_max = whole ? g->message_max : gt_link_frame_payload(spec->payload_max);
+  g->frame_max = !whole                       ? gt_link_frame_payload(spec->payload_max)
+                 : g->message_max < WHOLE_MAX ? g->message_max
+                                              : WHOLE_MAX;
   g->senders = GT_NEW_ARRAY(gt_sender, g->nregions);
   g->receivers = GT_NEW_ARRAY(gt_receiver, g->nregions);
   size_t *windows = GT_NEW_ARRAY(size_t, g->nregions);
@@ -261,7 +264,7 @@ void gt_gateway_forget(gt_gateway *gateway, size_t peer) {
 static void take_loss(gt_gateway *g, size_t peer, bool again, gt_ns now) {
   drop_all(g, peer);
   g->senders[peer].gone = !again;
-  g->events.on_lost(g->events.ctx, peer, now);
+  if (g->events.on_lost) g->events.on_lost(g->events.ctx, peer, now);
 }
 
 bool gt_gateway_poll(gt_gateway *gateway, gt_ns now) {

@@ -8,7 +8,8 @@
 #include "geotrain/wan_store.h"
 #include "internal.h"
 
-#define STORE_PUTS 4 /* of one peer at a time */
+#define STORE_PUTS   4 /* of one peer at a time */
+#define STORE_FORMER 8
 enum { STORE_OF_PEERS, STORE_OF_GATEWAY, STORE_TRANSPORTS };
 
 /* A region's card; `seen` numbers follow: the starts that it has seen of each region, 0: none. */
@@ -25,9 +26,11 @@ typedef struct {
   uint8_t *bytes; /* of its card */
   bool asking;
   uint64_t start; /* connected; 0: not yet */
+  uint64_t former[STORE_FORMER];
+  size_t nformer; /* all so far; the last STORE_FORMER of them are known */
   gt_status code;
   bool ended, odd; /* odd: a card of another job has been reported */
-  gt_ns next;
+  gt_ns ended_at, next;
 } store_peer;
 
 typedef struct {
@@ -58,6 +61,7 @@ typedef struct {
   bool stale; /* the request is of a channel that has ended */
   uint64_t next, deleted, received;
   gt_ns look, heard;
+  gt_ns asked, empty; /* when the request began; and one that found nothing */
 } store_lane;
 
 struct gt_transport {

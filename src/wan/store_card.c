@@ -34,6 +34,7 @@ static void take_restart(store_endpoint *s, size_t peer) {
 static void take_end(store_endpoint *s, size_t peer, const store_card *c) {
   store_peer *p = &s->peers[peer];
   p->ended = true;
+  p->ended_at = gt_now();
   p->code = (gt_status)c->code;
   if (p->code != GT_OK && !s->base.restarts)
     gt_panic(GT_ERR_LOST, "region %s has ended with code %d; its own log says why",
@@ -48,6 +49,17 @@ static void doubt(store_endpoint *s, size_t peer, const char *why) {
   s->peers[peer].odd = true;
 }
 
+static bool is_former(const store_peer *p, uint64_t start) {
+  const size_t known = p->nformer < STORE_FORMER ? p->nformer : STORE_FORMER;
+  for (size_t i = 0; i < known; i++)
+    if (p->former[i] == start) return true;
+  return false;
+}
+
+static bool has_ended_well(const store_peer *p) {
+  return p->ended && p->code == GT_OK;
+}
+
 /* Takes a peer's card. */
 static void take_card(store_endpoint *s, size_t peer) {
   store_peer *p = &s->peers[peer];
@@ -60,6 +72,12 @@ static void take_card(store_endpoint *s, size_t peer) {
     return;
   }
   memcpy(&knows, p->bytes + sizeof c + s->base.self * sizeof knows, sizeof knows);
+  if (is_former(p, c.start)) return; /* a late word of an earlier start, or an old copy */
+  if (p->start && p->start != c.start && !s->base.restarts) {
+    /* its card must not learn of this start, which ends */
+    if (!has_ended_well(p)) take_restart(s, peer);
+    return;
+  }
   if (s->seen[peer] != c.start) {
     s->seen[peer] = c.start;
     s->due = true;
@@ -67,6 +85,7 @@ static void take_card(store_endpoint *s, size_t peer) {
   if (knows != s->base.start) return; /* of an earlier run, or it has not seen this start yet */
   if (p->start != c.start) {
     const bool again = p->start != 0;
+    if (again) p->former[p->nformer++ % STORE_FORMER] = p->start;
     p->start = c.start;
     p->ended = false;
     if (again) take_restart(s, peer);
@@ -94,28 +113,37 @@ static void look_at(store_endpoint *s, size_t peer, gt_ns now) {
   gt_objects_begin(s->objects, &p->get);
 }
 
-/* Another start of this region replaces the card. */
-static void check_own(store_endpoint *s, gt_ns now) {
-  uint64_t start;
-  if (s->checking && gt_store_ended(&s->check)) {
-    s->checking = false;
-    s->counts[1].reads++;
-    s->check_next = now + CARD_SLOWER * s->poll;
-    if (gt_objects_state(&s->check) != GT_OBJECT_DONE || s->check.bytes != s->card_bytes) return;
-    memcpy(&start, s->read + offsetof(store_card, start), sizeof start);
-    s->replaced = start != s->base.start;
-    if (s->replaced)
-      gt_panic(GT_ERR_CKPT,
-               "another start of region %s has taken its place in the store; this one ends",
-               s->base.names[s->base.self]);
-  }
-  if (s->checking || s->putting || s->due || now < s->check_next) return;
+static void ask_for_own(store_endpoint *s) {
   s->check.op = GT_OBJECT_GET;
   s->check.body = s->read;
   s->check.bytes = CARD_BYTES_MAX;
   name_card(s->check.name, s->base.self);
   s->checking = true;
+  s->counts[1].reads++;
   gt_objects_begin(s->objects, &s->check);
+}
+
+/* True if another start of this region has written the card that was read. */
+static bool is_replaced(const store_endpoint *s) {
+  uint64_t start;
+  if (gt_objects_state(&s->check) != GT_OBJECT_DONE || s->check.bytes != s->card_bytes)
+    return false;
+  memcpy(&start, s->read + offsetof(store_card, start), sizeof start);
+  return start != s->base.start;
+}
+
+static void check_own(store_endpoint *s, gt_ns now) {
+  if (s->checking && gt_store_ended(&s->check)) {
+    s->checking = false;
+    s->check_next = now + CARD_SLOWER * s->poll;
+    if (gt_objects_state(&s->check) == GT_OBJECT_MISSING) s->due = true; /* after a clean-up */
+    s->replaced = is_replaced(s);
+    if (s->replaced)
+      gt_panic(GT_ERR_CKPT,
+               "another start of region %s has taken its place in the store; this one ends",
+               s->base.names[s->base.self]);
+  }
+  if (!s->checking && !s->putting && !s->due && now >= s->check_next) ask_for_own(s);
 }
 
 static void begin_put(store_endpoint *s) {
@@ -143,19 +171,29 @@ void gt_store_cards_progress(store_endpoint *s) {
     if (peer != s->base.self) look_at(s, peer, now);
 }
 
+/* Waits for the requests for this region's card, without gt_store_ended: a store that fails must not
+   end the run once more. */
+static void wait_for_own(store_endpoint *s, gt_ns until) {
+  gt_backoff backoff = {0};
+  while (gt_now() < until) {
+    if (s->putting && gt_objects_state(&s->put) != GT_OBJECT_BUSY) s->putting = false;
+    if (s->checking && gt_objects_state(&s->check) != GT_OBJECT_BUSY) s->checking = false;
+    if (!s->putting && !s->checking) return;
+    gt_backoff_sleep(&backoff, GT_BACKOFF_BUSY, until);
+  }
+}
+
 void gt_store_say_bye(store_endpoint *s, gt_status code) {
   const gt_ns until = gt_now() + gt_from_seconds(BYE_S);
-  gt_backoff backoff = {0};
   if (s->replaced) return; /* the card is another start's */
   own_card(s)->ended = 1;
   own_card(s)->code = (uint32_t)code;
-  s->due = true;
-  /* without has_ended: a store that fails must not end the run once more */
-  while ((s->due || s->putting) && gt_now() < until) {
-    if (s->putting && gt_objects_state(&s->put) != GT_OBJECT_BUSY) s->putting = false;
-    if (!s->putting && s->due) begin_put(s);
-    gt_backoff_sleep(&backoff, GT_BACKOFF_BUSY, until);
-  }
+  wait_for_own(s, until);
+  if (!s->putting && !s->checking) ask_for_own(s);
+  wait_for_own(s, until);
+  if (s->putting || s->checking || is_replaced(s)) return;
+  begin_put(s);
+  wait_for_own(s, until);
 }
 
 void gt_store_cards_open(store_endpoint *s) {

@@ -59,7 +59,7 @@ static void new_channel(store_lane *l) {
   l->ready = false;
   l->next = 1;
   l->deleted = 0;
-  l->look = 0;
+  l->look = l->empty = 0;
   for (size_t i = 0; i < STORE_PUTS; i++) l->puts[i].sequence = 0;
 }
 
@@ -67,6 +67,12 @@ static void new_channel(store_lane *l) {
 static gt_store_counts *counts_of(const gt_transport *t, const void *frame, size_t bytes) {
   const bool data = t->servers && gt_msg_is_data(gt_receive_header(frame, bytes).kind);
   return &t->store->counts[!data];
+}
+
+/* True if the run has begun: the group has what a region that returns gets. */
+static bool has_begun(const store_endpoint *s) {
+  const gt_transport *group = s->open[STORE_OF_PEERS];
+  return group && group->past;
 }
 
 /* ---- sending --------------------------------------------------------------------------------- */
@@ -140,6 +146,7 @@ static void ask(gt_transport *t, size_t peer, gt_ns now) {
   l->get.bytes = t->frame_bytes;
   name_frame(t, l->get.name, false, peer, l->next);
   l->getting = true;
+  l->asked = now;
   gt_objects_begin(t->store->objects, &l->get);
 }
 
@@ -156,6 +163,7 @@ static void take_answer(gt_transport *t, size_t peer, gt_ns now) {
   }
   if (l->stale || gt_objects_state(&l->get) == GT_OBJECT_MISSING) {
     l->look = l->stale ? 0 : now + t->store->poll;
+    if (!l->stale) l->empty = l->asked;
     l->stale = false;
     return;
   }
@@ -190,8 +198,9 @@ void gt_store_lane_anew(gt_transport *t, size_t peer) {
     for (uint64_t n = 1; n <= l->queued; n++) entry_at(l, n)->done = false;
     return;
   }
+  /* a gateway that has not been used begins with this start of the peer */
+  l->restarted = !t->keeps && (l->queued > 0 || l->received > 0 || has_begun(t->store));
   clear(l);
-  l->restarted = !t->keeps;
   for (size_t i = 0; i < t->npast; i++)
     gt_store_lane_queue(t, peer, 0, t->past[i].frame, t->past[i].bytes);
 }

@@ -46,14 +46,20 @@ static void store_send_frame(gt_transport *t, size_t peer, size_t slot, const vo
   gt_store_lane_pump_out(t, peer);
 }
 
-static bool has_left(const gt_transport *t, size_t peer) {
+/* True if the peer has ended, and everything that it has sent has been read. */
+static bool has_gone(const gt_transport *t, size_t peer) {
+  const store_lane *l = &t->lanes[peer];
   const store_peer *p = &t->store->peers[peer];
-  return p->ended && p->code == GT_OK;
+  return p->ended && !l->ready && l->empty > p->ended_at;
+}
+
+static bool has_left(const gt_transport *t, size_t peer) {
+  return has_gone(t, peer) && t->store->peers[peer].code == GT_OK;
 }
 
 static bool store_sent(gt_transport *t, size_t peer, size_t slot) {
   const store_lane *l = &t->lanes[peer];
-  return has_left(t, peer) || l->slot_sequence[slot] <= l->acked;
+  return l->slot_sequence[slot] <= l->acked || has_left(t, peer);
 }
 
 static const void *store_receive(gt_transport *t, size_t peer, size_t *bytes) {
@@ -75,7 +81,7 @@ static gt_loss store_lost(gt_transport *t, size_t peer) {
     l->restarted = false;
     return GT_STARTED_AGAIN;
   }
-  if (!p->ended || p->code == GT_OK || l->forgotten) return GT_NOT_LOST;
+  if (!has_gone(t, peer) || p->code == GT_OK || l->forgotten) return GT_NOT_LOST;
   gt_store_lane_forget(t, peer);
   return GT_ENDED;
 }
@@ -162,8 +168,9 @@ static void store_close(gt_transport *t, double limit_s) {
   s->open[place_of(t)] = NULL;
   const gt_ns end = gt_now() + gt_from_seconds(s->base.patience_s);
   while (is_used(t) && gt_now() < end) gt_backoff_sleep(&backoff, GT_BACKOFF_BUSY, end);
+  if (is_used(t)) /* a thread reads or writes memory that would be freed */
+    gt_panic(GT_ERR_LOST, "waited %.0f s for the store to answer a request", s->base.patience_s);
   if (t->servers) s->base.run_id++; /* the next gateway of the run takes none of these frames */
-  if (is_used(t)) return;           /* a thread still has them */
   for (size_t peer = 0; peer < s->base.nregions; peer++) gt_store_lane_close(&t->lanes[peer]);
   gt_free(t->lanes);
   gt_free(t);
@@ -195,7 +202,7 @@ static const gt_transport_ops by_store = {
 
 static void close_endpoint(gt_endpoint *endpoint) {
   store_endpoint *s = (store_endpoint *)endpoint;
-  gt_objects_close(s->objects);
+  if (!gt_objects_close(s->objects)) return; /* a thread still uses what would be freed */
   gt_store_cards_close(s);
   gt_endpoint_free(endpoint);
   gt_free(s);

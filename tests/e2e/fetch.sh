@@ -167,6 +167,10 @@ echo 50000 >files/.stall
 train "a server that stalls" 4 job.yaml --run-dir stalls --set "data.path=$url/a.h5" --set 'limits.wan_patience=2 s'
 ended "a server that stalls" 3 'a.h5: nothing arrived for 2 s'
 rm files/.stall
+for _ in $(seq 50); do echo 503; done >files/.codes
+train "a server that is always busy" 4 job.yaml --run-dir stalls --set "data.path=$url/b.h5" --set 'limits.wan_patience=2 s'
+ended "a server that is always busy" 3 'b.h5: nothing arrived for 2 s'
+: >files/.codes
 plain info job.yaml --check --set "data.path=$url/a.h5"
 ended "info --check before a fetch" 3 'has no copy here'
 

@@ -75,7 +75,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 first, _, rest = codes.partition("\n")
                 with open(os.path.join(folder, ".codes"), "w", encoding="ascii") as file:
                     file.write(rest)
-                self.refuse(int(first))
+                self.refuse(int(first), "SlowDown")
                 return None
         private = PRIVATE and path.startswith("/private/")
         fault = signature_fault(self.command, self.headers, path, PRIVATE[1]) if private else None if reads else "AccessDenied"

@@ -46,20 +46,25 @@ bits=$(field one params_sha256)
 
 # ---- kills -----------------------------------------------------------------------------------------
 
-# killed POINT: dies at this point of a request, in the region west; both resume.
+# killed POINT: dies at this point of a request, in the region west; both resume, or, before the
+# first round, begin again.
 killed() {
   local run="killed-${1//[.:]/-}"
   begin east "$run"
   GEOTRAIN_FAILPOINT=$1 begin west "$run"
   end west "$1" 137
   end east "$1" 5
-  both "$1, resumed" "$run" --resume
+  if [ -n "$(newest_round "$run-east")" ] && [ -n "$(newest_round "$run-west")" ]; then
+    both "$1, resumed" "$run" --resume
+  else
+    both "$1, begun again" "$run-again"
+  fi
 }
 killed store.did_put:40
-killed store.delete:30
+killed store.delete:50
 if [ $full = yes ]; then
   for point in store.put store.did_put store.did_get store.delete; do
-    for at in 3 17 60; do killed $point:$at; done
+    for at in 17 35 60; do killed $point:$at; done
   done
 fi
 

@@ -6,6 +6,12 @@
 
 #include <unistd.h>
 
+/* NULL: one of the regions has no place. */
+static const gt_job_tariff *tariff_between(const gt_job_prices *p, size_t from, size_t to) {
+  const gt_job_region_prices *a = &p->regions[from], *b = &p->regions[to];
+  return a->has_place && b->has_place ? &p->tariffs[a->site * p->nsites + b->site] : NULL;
+}
+
 static const char rates[] = "vm_hour,a,*,,,,0.5,assumed\n"
                             "vm_hour,a,here,,,,0.25,\n"
                             "vm_hour,b,there,,,,1,\n"
@@ -67,16 +73,15 @@ static void tariffs_are_by_place(void) {
   gt_job_prices p = prices_of(job);
   assert_int_equal(p.nsites, 3);
   assert_int_equal(p.npools, 5);
-  const gt_job_tariff *out = gt_job_tariff_between(&p, 0, 1), *in = gt_job_tariff_between(&p, 0, 2),
-                      *back = gt_job_tariff_between(&p, 1, 0),
-                      *stays = gt_job_tariff_between(&p, 0, 3);
+  const gt_job_tariff *out = tariff_between(&p, 0, 1), *in = tariff_between(&p, 0, 2),
+                      *back = tariff_between(&p, 1, 0), *stays = tariff_between(&p, 0, 3);
   assert_true(out->n == 2 && out->rates[0].value == 0.09 && out->rates[1].from_gb == 100 &&
               out->rates[1].assumed);
   assert_true(in->n == 1 && in->rates->value == 0.02 && back->rates->value == 0.11 &&
               stays->rates->value == 0.02);
-  assert_true(out == gt_job_tariff_between(&p, 3, 1)); /* the same places */
+  assert_true(out == tariff_between(&p, 3, 1)); /* the same places */
   assert_true(out->pool != in->pool && out->pool != back->pool && stays->pool == 4 &&
-              in->pool == gt_job_tariff_between(&p, 2, 0)->pool);
+              in->pool == tariff_between(&p, 2, 0)->pool);
   is(gt_job_worker_price(job, &p, 2, 1), 0.5, true);
   gt_job_prices_close(&p);
   gt_job_close(job);
@@ -94,7 +99,7 @@ static void what_is_not_known_is_missing(void) {
   for (size_t i = 0; i < 4; i++) assert_string_equal(p.missing[i], needed[i]);
   assert_true(gt_job_worker_price(job, &p, 1, 1).usd == 6 &&
               gt_job_worker_price(job, &p, 1, 2).usd < 0 && p.regions[0].ps.usd < 0);
-  assert_null(gt_job_tariff_between(&p, 0, 1));
+  assert_null(tariff_between(&p, 0, 1));
   gt_job_prices_close(&p);
   gt_job_close(job);
   job = job_of("  - {name: eu, ranks: 3}\n", NULL);
