@@ -61,7 +61,8 @@ static gt_status members(gt_server *s, double t, int64_t epoch, int64_t step) {
   gt_log(GT_LOG_WARN, "step %lld: epoch %lld begins with the regions %s%s%s", (long long)step,
          (long long)epoch, names, others[0] ? ", without " : "", others);
   s->ending = gt_server_ending_open(s, s->ending);
-  if (s->returns) gt_endpoint_begun(s->run->roles.ps); /* it can tell others now how the run began */
+  if (s->returns)
+    gt_endpoint_begun(s->run->roles.ps); /* it can tell others now how the run began */
   s->returns = false;
   return gt_record_line(s->record, t, "members", "epoch", 'i', epoch, "members", 's', names, "step",
                         'i', step, NULL);

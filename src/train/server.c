@@ -346,7 +346,8 @@ static gt_status open_server(gt_server *s, gt_run *run, const gt_clock_ops *cloc
   if (status == GT_OK) gt_server_stages_say_memory(s);
   if (status == GT_OK) gt_server_tell_routes(s);
   if (status == GT_OK && round > 0 && !s->partial) gt_server_spread(s);
-  if (status == GT_OK && gt_server_members_change(s) && !s->returns) gt_endpoint_begun(run->roles.ps);
+  if (status == GT_OK && gt_server_members_change(s) && !s->returns)
+    gt_endpoint_begun(run->roles.ps);
   return status;
 }
 
