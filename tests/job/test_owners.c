@@ -165,7 +165,7 @@ static void values_have_keys(void) {
 static void help_names_them(void) {
   static const char *const parts[] = {"asgd, asgd-ga: what is sent; ", "ama: how far the region",
                                       "asgd-ga, ama, sma: what the period counts",
-                                      "deepfm, mlp: widths of the perceptron's hidden layers"};
+                                      "deepfm, mlp: widths of the hidden layers"};
   for (int markdown = 0; markdown < 2; markdown++) {
     char *text;
     FILE *to = open_text(&text);
