@@ -2,7 +2,7 @@
    plans show (record.h).  Layer 5.  Local. */
 #pragma once
 
-#include "geotrain/job.h"
+#include "geotrain/job_prices.h"
 #include "geotrain/record.h"
 
 /* Requests to a store, of all regions; failed reads are reads. */
@@ -12,9 +12,10 @@ typedef struct {
 
 /* Computes the cost of every rank of regions[].ranks for plan.start + wall_s, in steps of
    plan.billing, and of bytes[from * nregions + to] between regions (all traffic, strategy and
-   other; NULL: none).  With a store, the egress of a region is what it writes to the store, and what
-   it reads from it; requests: NULL: not known.  Items without a price cost nothing and are named in out->missing.  `prices`
-   are those of `job`; both are borrowed for the call.  Never fails; the caller closes *out. */
+   other; NULL: none).  With a store, the egress of a region is what it writes to the store and what
+   it reads from there.  requests: NULL: not known.  Items without a price cost nothing and are
+   named in out->missing.  `prices` are those of `job`; both are borrowed for the call.  Never
+   fails; the caller closes *out. */
 void gt_plan_job_cost(gt_cost_result *out, const gt_job *job, const gt_job_prices *prices,
                       double wall_s, const double *bytes, const gt_plan_requests *requests);
 void gt_plan_job_cost_close(gt_cost_result *cost);

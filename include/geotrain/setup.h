@@ -6,6 +6,7 @@
 #include "geotrain/ckpt.h"
 #include "geotrain/data.h"
 #include "geotrain/job.h"
+#include "geotrain/job_prices.h"
 #include "geotrain/net.h"
 #include "geotrain/nn.h"
 #include "geotrain/pipe_job.h"

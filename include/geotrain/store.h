@@ -35,11 +35,12 @@ gt_status gt_store_hash(const char *path, char sha256[GT_SHA256_HEX]);
 /* Ends a download; what has arrived stays.  NULL is allowed. */
 void gt_fetch_close(gt_fetch *fetch);
 
-/* ---- objects ---------------------------------------------------------------------------------- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 /* Objects below file:///FOLDER, which several machines can share, or below s3://BUCKET/PREFIX, with
-   credentials as for gt_fetch_open.  Requests are made by threads, so that the caller does not
-   wait for a slow store; those that fail are repeated for patience_s.  An object carries its SHA-256. */
+   credentials as for gt_fetch_open.  Requests are made by threads, so that the caller does not wait
+   for a slow store; those that fail are repeated for patience_s.  An object carries its
+   SHA-256. */
 typedef struct gt_objects gt_objects;
 
 typedef enum { GT_OBJECT_PUT, GT_OBJECT_GET, GT_OBJECT_DELETE } gt_object_op;
@@ -63,12 +64,13 @@ typedef struct gt_object_request {
   struct gt_object_request *next;
 } gt_object_request;
 
-/* Opens a store; nothing is asked yet.  GT_ERR_JOB: the URL is malformed; GT_ERR_DATA: credentials. */
+/* Opens a store; nothing is asked yet.  GT_ERR_JOB: the URL is malformed; GT_ERR_DATA:
+   credentials. */
 gt_status gt_objects_open(gt_objects **out, const char *url, double patience_s);
 /* Starts a request; PUT replaces an object of this name.  Local, as all of these. */
 void gt_objects_begin(gt_objects *objects, gt_object_request *request);
 /* Returns the state; once it is not GT_OBJECT_BUSY, the request belongs to the caller again. */
 gt_object_state gt_objects_state(const gt_object_request *request);
-/* Ends the threads; requests in progress are waited for, at most 5 s.  False: one has not ended, and
-   still uses its memory and the store, which is not freed. */
+/* Ends the threads; requests in progress are waited for, at most 5 s.  False: one has not ended,
+   and still uses its memory and the store, which is not freed. */
 bool gt_objects_close(gt_objects *objects);

@@ -41,13 +41,11 @@ gt_status gt_cmd_simulate(int argc, char **argv);  /* cmd_simulate.c */
 gt_status gt_cmd_plan(int argc, char **argv);      /* cmd_plan.c */
 gt_status gt_cmd_placement(int argc, char **argv); /* cmd_placement.c */
 gt_status gt_cmd_data(int argc, char **argv);      /* cmd_data.c */
-/* data_fetch.c: makes the URL's copy; again: although there is one. */
-gt_status gt_data_fetch(const char *url, bool again);
-gt_status gt_cmd_cert(int argc, char **argv);     /* cmd_cert.c */
-gt_status gt_cmd_eval(int argc, char **argv);     /* cmd_eval.c */
-gt_status gt_cmd_export(int argc, char **argv);   /* cmd_export.c */
-gt_status gt_cmd_predict(int argc, char **argv);  /* cmd_predict.c */
-gt_status gt_cmd_generate(int argc, char **argv); /* cmd_generate.c */
+gt_status gt_cmd_cert(int argc, char **argv);      /* cmd_cert.c */
+gt_status gt_cmd_eval(int argc, char **argv);      /* cmd_eval.c */
+gt_status gt_cmd_export(int argc, char **argv);    /* cmd_export.c */
+gt_status gt_cmd_predict(int argc, char **argv);   /* cmd_predict.c */
+gt_status gt_cmd_generate(int argc, char **argv);  /* cmd_generate.c */
 /* cmd_info.c: build, kernels, CPU, models, strategies */
 gt_status gt_cmd_info(int argc, char **argv);
 gt_status gt_cmd_selftest(int argc, char **argv); /* cmd_selftest.c */

@@ -468,6 +468,38 @@ static gt_status info(int argc, char **argv) {
   return status;
 }
 
+/* ---- fetch ----------------------------------------------------------------------------------- */
+
+/* how long nothing may arrive */
+#define FETCH_PATIENCE_S 60.0
+#define FETCH_STEP_S     0.2
+#define MB               ((size_t)1000000)
+
+static gt_status say_copy(const char *url) {
+  char *path, hex[GT_SHA256_HEX];
+  GT_TRY(gt_store_copy(url, &path));
+  const gt_status status = gt_store_hash(path, hex);
+  if (status == GT_OK) printf("copy    %s\nsha256  %s\n", path, hex);
+  gt_free(path);
+  return status;
+}
+
+static gt_status fetch_url(const char *url, bool again) {
+  gt_fetch *fetch;
+  gt_status status;
+  bool done = false;
+  GT_TRY(gt_fetch_open(&fetch, url, FETCH_PATIENCE_S, again));
+  gt_progress_begin("data fetch");
+  while ((status = gt_fetch_step(fetch, FETCH_STEP_S, &done)) == GT_OK && !done) {
+    int64_t whole;
+    const int64_t have = gt_fetch_bytes(fetch, &whole);
+    gt_progress_of((size_t)have / MB, (size_t)whole / MB, "MB");
+  }
+  gt_progress_end();
+  gt_fetch_close(fetch);
+  return status == GT_OK ? say_copy(url) : status;
+}
+
 static const struct option fetch_table[] = {{"again", no_argument, NULL, 'a'}, {NULL, 0, NULL, 0}};
 
 static gt_status take_again(void *context, const struct option *option, const char *text) {
@@ -484,7 +516,7 @@ static gt_status fetch(int argc, char **argv) {
   if (!gt_store_is_url(argv[optind]))
     return GT_FAIL(GT_ERR_JOB, "data fetch: `%.200s` is no URL; expected https:// or s3://",
                    argv[optind]);
-  return gt_data_fetch(argv[optind], again);
+  return fetch_url(argv[optind], again);
 }
 
 const struct option *const gt_options_data[] = {

@@ -11,7 +11,7 @@
 #include "cli.h"
 #include "commit.h"
 #include "geotrain/ckpt.h"
-#include "geotrain/job.h"
+#include "geotrain/job_prices.h"
 #include "geotrain/nn.h"
 #include "geotrain/ps_of_job.h"
 #include "geotrain/setup.h"

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "geotrain/job_prices.h"
 #include "cli.h"
 #include "geotrain/data.h"
 #include "geotrain/plan_job.h"

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "geotrain/job.h"
+#include "geotrain/job_prices.h"
 #include "geotrain/plan.h"
 
 /* "a,b,c" split at its commas; owns its text. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "geotrain/job.h"
+#include "geotrain/job_prices.h"
 #include "geotrain/job_fleet.h"
 
 #define JOB_PATH_MAX ((size_t)192)

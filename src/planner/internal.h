@@ -2,7 +2,7 @@
    simulations. */
 #pragma once
 
-#include "geotrain/job.h"
+#include "geotrain/job_prices.h"
 #include "geotrain/plan.h"
 #include "geotrain/plan_job.h"
 #include "geotrain/planner.h"

@@ -3,6 +3,7 @@
 
 #include <jansson.h>
 
+#include "geotrain/job_prices.h"
 #include "geotrain/pipe_job.h"
 #include "geotrain/plan_job.h"
 #include "geotrain/planner_pipeline.h"

@@ -55,11 +55,10 @@ static gt_status read_file(store_credentials *c) {
   const char *given = getenv("AWS_SHARED_CREDENTIALS_FILE"), *home = getenv("HOME"),
              *profile = getenv("AWS_PROFILE");
   char path[4096];
-  snprintf(path, sizeof path, "%s%s",
-           given  ? given
-           : home ? home
-                  : "",
-           given ? "" : "/.aws/credentials");
+  if (given)
+    snprintf(path, sizeof path, "%s", given);
+  else
+    snprintf(path, sizeof path, "%s/.aws/credentials", home ? home : "");
   FILE *file = fopen(path, "r");
   if (!file && !given && !profile) return GT_OK;
   if (!file)

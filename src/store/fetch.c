@@ -51,19 +51,6 @@ static char *with_end(const char *path, const char *end) {
   return out;
 }
 
-/* Makes the folder of the file, and those above it. */
-static gt_status make_folder(const char *file) {
-  char *path = gt_strdup(file);
-  gt_status status = GT_OK;
-  for (char *at = strchr(path + 1, '/'); at && status == GT_OK; at = strchr(at + 1, '/')) {
-    *at = '\0';
-    if (mkdir(path, 0777) != 0 && errno != EEXIST) status = not_written(path, errno);
-    *at = '/';
-  }
-  gt_free(path);
-  return status;
-}
-
 static void read_tag(gt_fetch *f) {
   FILE *file = fopen(f->tag_path, "r");
   if (!file) return;
@@ -299,8 +286,8 @@ gt_status gt_fetch_open(gt_fetch **out, const char *url, double patience_s, bool
   f->heard = gt_now();
   gt_status status = store_url_read(&f->url, url);
   if (status == GT_OK && f->url.s3) status = store_credentials_find(&f->credentials);
-  if (status == GT_OK) status = gt_store_copy(url, &f->copy);
-  if (status == GT_OK) status = make_folder(f->copy);
+  if (status == GT_OK) status = store_url_copy(&f->url, &f->copy);
+  if (status == GT_OK && !store_make_folders(f->copy)) status = not_written(f->copy, errno);
   if (status != GT_OK) {
     gt_fetch_close(f);
     return status;

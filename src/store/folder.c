@@ -34,28 +34,6 @@ static gt_object_state failed(char *fault, const char *what, bool *again) {
   return GT_OBJECT_FAILED;
 }
 
-/* Makes the folders of a path. */
-static bool make_folders(char *path) {
-  for (char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/')) {
-    *at = '\0';
-    const bool made = mkdir(path, 0777) == 0 || errno == EEXIST;
-    *at = '/';
-    if (!made) return false;
-  }
-  return true;
-}
-
-static bool write_all(int fd, const void *bytes, size_t size) {
-  for (const char *at = bytes; size > 0;) {
-    const ssize_t n = write(fd, at, size);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return false;
-    at += n;
-    size -= (size_t)n;
-  }
-  return true;
-}
-
 static gt_object_state folder_put(void *context, const char *name, const void *body, size_t bytes,
                                   const uint8_t seal[STORE_SEAL], char *fault, bool *again) {
   const handle *h = context;
@@ -63,10 +41,10 @@ static gt_object_state folder_put(void *context, const char *name, const void *b
   snprintf(path, sizeof path, "%s/%s", h->folder, name);
   snprintf(part, sizeof part, "%s/.part-%s", h->folder, h->id);
   int fd = open(part, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
-  if (fd < 0 && errno == ENOENT && make_folders(part))
+  if (fd < 0 && errno == ENOENT && store_make_folders(part))
     fd = open(part, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
   if (fd < 0) return failed(fault, part, again);
-  bool good = write_all(fd, body, bytes) && write_all(fd, seal, STORE_SEAL);
+  bool good = gt_write_all(fd, body, bytes) && gt_write_all(fd, seal, STORE_SEAL);
   int error = errno;
   if (close(fd) != 0 && good) {
     good = false;
@@ -74,7 +52,7 @@ static gt_object_state folder_put(void *context, const char *name, const void *b
   }
   gt_failpoint("store.put");
   if (good && rename(part, path) != 0) {
-    good = errno == ENOENT && make_folders(path) && rename(part, path) == 0;
+    good = errno == ENOENT && store_make_folders(path) && rename(part, path) == 0;
     error = errno;
   }
   gt_failpoint("store.did_put");

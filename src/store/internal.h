@@ -16,6 +16,10 @@ typedef struct {
 
 gt_status store_url_read(store_url *out, const char *url);
 void store_url_close(store_url *url);
+/* As gt_store_copy. */
+gt_status store_url_copy(const store_url *url, char **path);
+/* Makes the folders of a path, which is the same again after the call; false with errno. */
+bool store_make_folders(char *path);
 
 /* What signs requests to S3; "": anonymous. */
 typedef struct {

@@ -115,9 +115,7 @@ static gt_status find_place(gt_objects *o, const char *url) {
     return GT_OK;
   }
   if (strncmp(url, "s3://", 5) != 0)
-    return GT_FAIL(GT_ERR_JOB,
-                   "wan.store.url is \"%.200s\"; expected file:///FOLDER or "
-                   "s3://BUCKET/PREFIX",
+    return GT_FAIL(GT_ERR_JOB, "%.200s is no store; expected file:///FOLDER or s3://BUCKET/PREFIX",
                    url);
   o->kind = &store_s3;
   gt_status status = store_url_read(&u, url);

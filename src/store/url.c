@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "internal.h"
 
@@ -97,8 +98,9 @@ gt_status store_url_read(store_url *out, const char *url) {
   char *fragment = strchr(out->shown, '#');
   if (fragment) *fragment = '\0';
   if (gt_control_find(url, strlen(url)) < strlen(url) || strchr(url, ' '))
-    return GT_FAIL(GT_ERR_DATA,
-                   "a URL has a blank or a control character; expected %%20 or the like");
+    return GT_FAIL(
+        GT_ERR_DATA,
+        "the URL of a data set has a blank or a control character; expected %%20 or the like");
   out->name = copy_name(out->shown);
   GT_TRY(begins(url, "s3://") ? read_s3(out) : read_https(out));
   return fragment ? read_hash(out, out->shown, strchr(url, '#')) : GT_OK;
@@ -113,24 +115,37 @@ void store_url_close(store_url *url) {
 
 /* ---- the folder of copies -------------------------------------------------------------------- */
 
-gt_status gt_store_copy(const char *url, char **path) {
+bool store_make_folders(char *path) {
+  for (char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/')) {
+    *at = '\0';
+    const bool made = mkdir(path, 0777) == 0 || errno == EEXIST;
+    *at = '/';
+    if (!made) return false;
+  }
+  return true;
+}
+
+gt_status store_url_copy(const store_url *url, char **path) {
   const char *own = getenv("GEOTRAIN_CACHE"), *base = getenv("XDG_CACHE_HOME"),
              *below = "/geotrain";
-  store_url u;
-  gt_status status = store_url_read(&u, url);
-  *path = NULL;
   if (own && *own) base = own, below = "";
   if (!base || !*base) base = getenv("HOME"), below = "/.cache/geotrain";
-  if (status == GT_OK && (!base || !*base))
-    status = GT_FAIL(GT_ERR_DATA,
-                     "%s needs a folder for its copy, but GEOTRAIN_CACHE and HOME are "
-                     "not set; expected one of them",
-                     u.shown);
-  if (status == GT_OK) {
-    const size_t size = strlen(base) + strlen(below) + strlen(u.name) + 2;
-    *path = gt_alloc(size, 1);
-    snprintf(*path, size, "%s%s/%s", base, below, u.name);
-  }
+  if (!base || !*base)
+    return GT_FAIL(GT_ERR_DATA,
+                   "%s needs a folder for its copy, but GEOTRAIN_CACHE and HOME are not set; "
+                   "expected one of them",
+                   url->shown);
+  const size_t size = strlen(base) + strlen(below) + strlen(url->name) + 2;
+  *path = gt_alloc(size, 1);
+  snprintf(*path, size, "%s%s/%s", base, below, url->name);
+  return GT_OK;
+}
+
+gt_status gt_store_copy(const char *url, char **path) {
+  store_url u;
+  *path = NULL;
+  gt_status status = store_url_read(&u, url);
+  if (status == GT_OK) status = store_url_copy(&u, path);
   store_url_close(&u);
   return status;
 }

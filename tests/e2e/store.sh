@@ -1,8 +1,7 @@
 # timeout: 900
 # Regions that are MPI jobs of their own, joined by a store: a folder, and S3 with a signature that
 # the server checks.  The bits of one MPI job, also with kills around each kind of request and a
-# resume; nothing is left in the store but the cards; regions that are lost return; and one sentence
-# for every fault.
+# resume; nothing is left in the store but the cards; and one sentence for every fault.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libregions.sh"
 

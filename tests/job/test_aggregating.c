@@ -1,6 +1,6 @@
 /* Regions of one rank: which of them train, keys that such a region must not have, and warnings. */
 #include "world.h"
-#include "geotrain/job.h"
+#include "geotrain/job_prices.h"
 
 static const char base[] =
     "name: tiny\nmodel: {name: lenet5}\ndata: {path: d.h5}\ntrain: {until: {steps: 5}, optimizer: "

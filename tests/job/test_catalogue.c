@@ -1,6 +1,6 @@
 /* Catalogues: the most specific line, tiers, files that override files, sites by name, nearest
    names. */
-#include "geotrain/job.h"
+#include "geotrain/job_prices.h"
 #include "world.h"
 
 static gt_catalogue *read_as(const char *name, const char *text) {

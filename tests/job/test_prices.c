@@ -1,6 +1,6 @@
 /* Prices of a job: its own before the catalogue's, mean over devices, tariffs and their pools,
    missing prices, errors. */
-#include "geotrain/job.h"
+#include "geotrain/job_prices.h"
 #include "jobs.h"
 #include "world.h"
 
