@@ -43,6 +43,13 @@ typedef struct {
   gt_job_codec_cost codecs[GT_CODEC_KINDS];
 } gt_job_compute;
 
+/* The model of a store, as a region reaches it (link.h).  Rates 0: unlimited. */
+typedef struct {
+  double upload_bps, download_bps;
+  double latency_s; /* one way */
+  double request_s; /* time in which the store answers a request */
+} gt_job_store;
+
 /* Devices of one type in a region; one device is one worker rank. */
 typedef struct {
   char *type;
@@ -65,6 +72,7 @@ typedef struct {
      which its PS listens (NULL: address) */
   char *address, *listen;
   double access_bps;      /* in each direction, shared by the region's links; 0: unlimited */
+  gt_job_store store;     /* a field that is 0 has the job's value */
   gt_job_compute compute; /* a field that is 0 has the job's value */
   double *speeds;         /* one per worker, multiplied by compute.speed; NULL: all 1 */
   size_t nspeeds;
@@ -253,7 +261,8 @@ typedef struct {
     } tls;
     struct {
       char *url, *place;
-      double poll_s;
+      double poll_s, lag_s;
+      gt_job_store of; /* for regions without their own */
     } store;
     int streams; /* 0: auto (gt_links_streams) */
     char *proxy; /* GT_WAN_PROXY, host:port; NULL: none */
@@ -433,6 +442,8 @@ void gt_job_warn_region(const gt_job *job, size_t region, int64_t samples,
    its fastest device as samples_per_s.  Loading a job replaces the region's own values by those of
    a profile.  Default speed: 1.  Default evaluation rate: three times the training rate. */
 gt_job_compute gt_job_compute_of(const gt_job *job, size_t region);
+/* Returns the model of the store as the region reaches it: its values, or those of the job. */
+gt_job_store gt_job_store_of(const gt_job *job, size_t region);
 /* Returns the speed of a worker's device relative to gt_job_compute_of: 1 unless the rate comes
    from devices of several types.  Workers take the devices in list order. */
 double gt_job_worker_share(const gt_job *job, size_t region, size_t worker);

@@ -55,6 +55,10 @@ typedef struct {
      window doubles.  Slow start ends when the window is goodput times round trip, or 1 GiB.  0:
      off. */
   double setup_rtts, eager_bytes, window_bytes, idle_s;
+  /* Over a store: a message is one object.  Its receiver looks for it, which takes look_s; if it is
+     not there, it looks again every_s after that look began.  latency_s: from an object's last bit
+     until its first bit comes back, if the receiver looks at once.  0: not over a store. */
+  double look_s, every_s;
   const gt_link_outage *outages; /* noutages, ascending, disjoint */
   size_t noutages;
   /* Replaces bandwidth_bps, and latency_s where the trace has one; NULL: none. */
@@ -109,10 +113,19 @@ void gt_link_shift(gt_link_state *state, gt_ns by);
    frame passes both as one stream) and takes frames in the order of the calls, from max(ready,
    busy_until) on: a link that waits for its set-up or an outage does not delay the others.
    arrive = max(last_arrival, depart + flight), flight = latency at depart + jitter, never less than
-   gt_link_delay_min.
+   gt_link_delay_min.  Over a store: the first time since then at which a look ends, where the first
+   look follows last_arrival.
    Times end at INT64_MAX / 2: a frame with that time never arrives. */
 gt_link_times gt_link_step(gt_link_state *state, const gt_link_spec *spec, gt_access *up,
                            size_t size_bytes, gt_ns ready);
+/* Messages of a region that have passed a store, and the bytes of those with data. */
+typedef struct {
+  int64_t data, control, data_bytes;
+} gt_link_objects;
+/* Counts a whole message; bytes: on the wire. */
+void gt_link_object(gt_link_objects *sum, uint32_t kind, size_t bytes);
+/* Returns how often the receiver of so many objects looks in vain in this time. */
+int64_t gt_link_vain_looks(const gt_link_spec *spec, double seconds, int64_t objects);
 /* A link to which a sender gives one frame at a time. */
 typedef struct {
   gt_link_state link;
@@ -136,7 +149,8 @@ static inline size_t gt_access_first(const gt_access *up, size_t self) {
   return up->rate_bps > 0 ? self + 1 : 0;
 }
 /* Returns the rate in bit/s at which a frame comes in over the link, from a sender whose access has
-   up_bps (0: unlimited): the lower of up_bps and the goodput.  0: unlimited. */
+   up_bps (0: unlimited): the lower of up_bps and the goodput.  0: unlimited, as over a store, which
+   has the whole object. */
 double gt_link_stream_bps(const gt_link_spec *spec, double up_bps);
 /* Passes a frame over the receiver's access and returns when it has passed.  Its last bit reaches
    the access at `arrive`; its bits come in evenly at stream_bps (0: all at once).  The frame uses
@@ -216,6 +230,11 @@ gt_links *gt_links_among(const gt_links *links, const size_t *regions, size_t n)
 gt_links *gt_links_shorter(const gt_links *links, const gt_job *job, double run_s, double share,
                            double outages);
 void gt_links_close(gt_links *links);
+/* A region's access to the WAN, or to the store, in each direction; 0: unlimited. */
+typedef struct {
+  double up_bps, down_bps;
+} gt_link_access;
+gt_link_access gt_links_access(const gt_links *links, size_t region);
 /* Returns nregions links, from `region` to each other region; owned by links. */
 const gt_link_spec *gt_links_from(const gt_links *links, size_t region);
 /* Returns the seconds that `self` waits for a heartbeat from `peer`: least_s, or ten times the
@@ -377,10 +396,10 @@ size_t gt_link_frame_payload(size_t payload_max);
 size_t gt_link_frames_bytes(const gt_link_spec *spec, bool modelled, size_t payload_max,
                             size_t coming);
 
-/* Takes the next frame of a message from the remaining payload; returns its bytes with the
-   header. */
-static inline size_t gt_frame_take(size_t *left, size_t header_bytes) {
-  const size_t payload = *left < GT_FRAME_PAYLOAD_MAX ? *left : GT_FRAME_PAYLOAD_MAX;
+/* Takes the next frame of a message from the remaining payload; returns its bytes with the header.
+   whole: a message is one frame. */
+static inline size_t gt_frame_take(size_t *left, size_t header_bytes, bool whole) {
+  const size_t payload = whole || *left < GT_FRAME_PAYLOAD_MAX ? *left : GT_FRAME_PAYLOAD_MAX;
   *left -= payload;
   return payload + header_bytes;
 }

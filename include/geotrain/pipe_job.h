@@ -29,8 +29,8 @@ typedef struct {
 typedef struct {
   gt_pipe_wan wan;
   gt_links *links;
-  gt_link_spec *specs; /* (regions, regions) */
-  double *access_bps;  /* of each region */
+  gt_link_spec *specs;       /* (regions, regions) */
+  double *up_bps, *down_bps; /* of each region's access */
 } gt_pipe_job_wan;
 
 /* Owns all members except `job`. */

@@ -3,12 +3,21 @@
 #pragma once
 
 #include "geotrain/job_prices.h"
+#include "geotrain/link.h"
 #include "geotrain/record.h"
 
 /* Requests to a store, of all regions; failed reads are reads. */
 typedef struct {
   double reads, writes;
 } gt_plan_requests;
+
+/* Returns the requests of these regions; none: they have no store. */
+gt_plan_requests gt_plan_requests_of(const gt_region_result *regions, size_t nregions);
+/* Returns the requests of a region whose messages pass the model of a store: what it has written and
+   read in this time, and its looks in vain for messages of `peers` regions.  coming: a link to the
+   region. */
+gt_store_result gt_plan_store_use(const gt_link_objects *written, const gt_link_objects *read,
+                                  const gt_link_spec *coming, size_t peers, double seconds);
 
 /* Computes the cost of every rank of regions[].ranks for plan.start + wall_s, in steps of
    plan.billing, and of bytes[from * nregions + to] between regions (all traffic, strategy and

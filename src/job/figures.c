@@ -59,6 +59,14 @@ gt_job_compute gt_job_compute_of(const gt_job *job, size_t region) {
   return c;
 }
 
+gt_job_store gt_job_store_of(const gt_job *job, size_t region) {
+  const gt_job_store *own = &job->regions[region].store, *all = &job->wan.store.of;
+  return (gt_job_store){.upload_bps = said(own->upload_bps, all->upload_bps),
+                        .download_bps = said(own->download_bps, all->download_bps),
+                        .latency_s = said(own->latency_s, all->latency_s),
+                        .request_s = said(own->request_s, all->request_s)};
+}
+
 double gt_job_worker_share(const gt_job *job, size_t region, size_t worker) {
   const gt_job_region *r = &job->regions[region];
   const gt_job_device *device = device_of(r, worker);

@@ -9,7 +9,7 @@
 #include "geotrain/job_fleet.h"
 
 #define JOB_PATH_MAX ((size_t)192)
-#define JOB_KEYS_MAX ((size_t)272) /* maximum number of rows in the table (checked in schema.c) */
+#define JOB_KEYS_MAX ((size_t)288) /* maximum number of rows in the table (checked in schema.c) */
 
 /* ---- the tree (tree.c, yaml.c) --------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* For the table of job keys: the masks of strategies and codecs that have a key; rows that the table
-   has twice, of a gt_job_compute and of a link; and those of a fault.  Private to schema.c, whose
+   has twice, of a gt_job_compute, of a link and of a gt_job_store; and those of a fault.  Private to schema.c, whose
    macros OF, AT, COUNT, IN_REGION and IN_LINK they use. */
 #pragma once
 
@@ -79,6 +79,24 @@
                "(slow start)"),                                                                    \
       OPTIONAL(p "idle", KEY_TIME, 0, in(idle_s), 86400, NULL,                                     \
                "idle time after which slow start begins again")
+
+/* The keys of a gt_job_store, of all regions and of one. */
+#define STORE_ROWS(p, in)                                                                          \
+  OPTIONAL(p "upload", KEY_RATE, KEY_ABOVE_MIN, in(upload_bps), 0, NULL,                           \
+           "model of the store: rate of a region's writes; default: unlimited"),                   \
+      OPTIONAL(p "download", KEY_RATE, KEY_ABOVE_MIN, in(download_bps), 0, NULL,                   \
+               "model of the store: rate of a region's reads; default: unlimited"),                \
+      OPTIONAL(p "latency", KEY_TIME, 0, in(latency_s), 86400, NULL,                               \
+               "model of the store: time of a bit from a region to it, or back"),                  \
+      OPTIONAL(p "request", KEY_TIME, 0, in(request_s), 86400, NULL,                               \
+               "model of the store: time in which it answers a request of a region")
+
+#define IN_STORE(member) AT(wan.store.of.member)
+#define IN_OWN(member)   IN_REGION(store.member)
+#define MODEL_OF_STORE                                                                             \
+  STORE_ROWS("wan.store.", IN_STORE),                                                              \
+      OPTIONAL("wan.store.lag", KEY_TIME, 0, AT(wan.store.lag_s), 86400, NULL,                     \
+               "model of the store: time until others see what a region has written")
 
 #define IN_FAULT(member) .offset = offsetof(gt_job_fault, member)
 #define FAULT(key, type, flags, member, text)                                                      \

@@ -36,10 +36,19 @@ static void warn_gradient(const gt_job *job, say *tell) {
 }
 
 static void warn_emulation(const gt_job *job, say *tell) {
-  if (!job->wan.emulate || job->wan.nlinks > 0 || job->nregions < 2 || gt_job_link_default(job))
+  if (!job->wan.emulate || job->wan.nlinks > 0 || job->nregions < 2 || gt_job_link_default(job) ||
+      job->wan.transport == GT_WAN_STORE)
     return;
   tell("wan.emulate is true and no link is given, so that no message is delayed; set wan.links, "
        "wan.matrix or wan.default");
+}
+
+static void warn_stored(const gt_job *job, say *tell) {
+  if (job->wan.transport != GT_WAN_STORE ||
+      (job->wan.nlinks == 0 && job->wan.noutages == 0 && !gt_job_link_default(job)))
+    return;
+  tell("wan.transport is store, and wan.links, wan.matrix, wan.default and wan.outages do nothing: "
+       "the model of the store is in wan.store and regions[].store");
 }
 
 static void warn_warmup(const gt_job *job, const char *region, int64_t steps, say *tell) {
@@ -89,6 +98,7 @@ void gt_job_warn(const gt_job *job, say *tell) {
   warn_idle(job, tell);
   warn_gradient(job, tell);
   warn_emulation(job, tell);
+  warn_stored(job, tell);
   warn_units(job, tell);
   warn_aggregating(job, tell);
   warn_warmup(job, "", job->train.until.steps, tell);

@@ -10,7 +10,8 @@
 
 struct gt_links {
   size_t n;
-  gt_link_spec *specs; /* n x n, row: sender */
+  gt_link_spec *specs;    /* n x n, row: sender */
+  gt_link_access *access; /* n */
   gt_link_outage *outages;
   gt_link_trace **traces; /* one per file */
   const char **paths;
@@ -75,18 +76,51 @@ static gt_status fill(gt_links *links, const gt_job *job, const gt_job_link *con
   return GT_OK;
 }
 
+/* An upload and a download, each with a request that the store answers. */
+static void fill_stored(gt_links *links, const gt_job *job, size_t a, size_t b) {
+  const gt_job_store from = gt_job_store_of(job, a), to = gt_job_store_of(job, b);
+  const double put_s = from.latency_s + from.request_s, get_s = to.latency_s + to.request_s;
+  gt_link_spec *spec = &links->specs[a * links->n + b];
+  spec->latency_s = put_s + job->wan.store.lag_s + get_s;
+  spec->back_s = spec->latency_s;
+  spec->look_s = fmax(to.latency_s + get_s, 1e-9);
+  spec->every_s = spec->look_s + job->wan.store.poll_s;
+}
+
+/* Returns the lower of two rates; 0: unlimited. */
+static double slower(double a, double b) {
+  if (a <= 0) return b;
+  return b <= 0 ? a : fmin(a, b);
+}
+
+static gt_link_access access_of(const gt_job *job, size_t region) {
+  const double bps = job->regions[region].access_bps;
+  const gt_job_store store = gt_job_store_of(job, region);
+  if (job->wan.transport != GT_WAN_STORE) return (gt_link_access){bps, bps};
+  return (gt_link_access){slower(bps, store.upload_bps), slower(bps, store.download_bps)};
+}
+
+gt_link_access gt_links_access(const gt_links *links, size_t region) {
+  return links->access[region];
+}
+
 gt_status gt_links_create(gt_links **out, const gt_job *job) {
   gt_links *links = GT_NEW(gt_links);
   gt_status status = GT_OK;
   size_t n = job->nregions, pairs = n * n;
   const gt_job_link **table = gt_job_link_table(job);
+  const bool stored = job->wan.transport == GT_WAN_STORE;
   links->n = n;
+  links->access = GT_NEW_ARRAY(gt_link_access, n);
+  for (size_t r = 0; r < n; r++) links->access[r] = access_of(job, r);
   links->specs = GT_NEW_ARRAY(gt_link_spec, pairs);
   links->outages = GT_NEW_ARRAY(gt_link_outage, pairs * job->wan.noutages + 1);
   links->traces = GT_NEW_ARRAY(gt_link_trace *, job->wan.nlinks + 1);
   links->paths = GT_NEW_ARRAY(const char *, job->wan.nlinks + 1);
   *out = links;
-  for (size_t i = 0; i < pairs && status == GT_OK; i++)
+  for (size_t i = 0; i < pairs && stored; i++)
+    if (i / n != i % n) fill_stored(links, job, i / n, i % n);
+  for (size_t i = 0; i < pairs && status == GT_OK && !stored; i++)
     if (i / n != i % n)
       status = fill(links, job, table, i / n, i % n, links->outages + i * job->wan.noutages);
   gt_free(table);
@@ -96,6 +130,8 @@ gt_status gt_links_create(gt_links **out, const gt_job *job) {
 gt_links *gt_links_among(const gt_links *links, const size_t *regions, size_t n) {
   gt_links *among = GT_NEW(gt_links);
   among->n = n;
+  among->access = GT_NEW_ARRAY(gt_link_access, n);
+  for (size_t i = 0; i < n; i++) among->access[i] = links->access[regions ? regions[i] : i];
   among->specs = GT_NEW_ARRAY(gt_link_spec, n * n);
   for (size_t i = 0; i < n * n; i++) {
     const size_t a = regions ? regions[i / n] : i / n, b = regions ? regions[i % n] : i % n;
@@ -157,6 +193,7 @@ void gt_links_close(gt_links *links) {
   gt_free(links->paths);
   gt_free(links->outages);
   gt_free(links->specs);
+  gt_free(links->access);
   gt_free(links);
 }
 
@@ -202,15 +239,17 @@ void gt_links_hash(const gt_links *links, char hex[GT_SHA256_HEX]) {
 }
 
 gt_status gt_links_delays(const gt_links *links, const gt_job *job, gt_ns *delay_min) {
+  const bool stored = job->wan.transport == GT_WAN_STORE;
   for (size_t i = 0; i < links->n * links->n; i++) {
     size_t a = i / links->n, b = i % links->n;
     delay_min[i] = a == b ? 0 : gt_link_delay_min(&links->specs[i]);
     if (a != b && delay_min[i] <= 0)
       return GT_FAIL(
           GT_ERR_JOB,
-          "wan.links: the link from %s to %s has no latency; under --clock virtual every "
-          "pair of regions needs one above 0 (wan.links, wan.default)",
-          job->regions[a].name, job->regions[b].name);
+          "%s: the link from %s to %s has no latency; under --clock virtual every pair of regions "
+          "needs one above 0 (%s)",
+          stored ? "wan.store" : "wan.links", job->regions[a].name, job->regions[b].name,
+          stored ? "wan.store.latency" : "wan.links, wan.default");
   }
   return GT_OK;
 }

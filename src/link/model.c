@@ -82,6 +82,7 @@ double gt_link_goodput(const gt_link_spec *spec) {
 }
 
 double gt_link_stream_bps(const gt_link_spec *spec, double up_bps) {
+  if (spec->look_s > 0.0) return 0.0;
   return slower(gt_link_goodput(spec), up_bps);
 }
 
@@ -234,6 +235,27 @@ static gt_ns pass_access(gt_access *up, size_t size_bytes, gt_ns given, gt_ns be
   return later(up->busy_until, after(begin, takes_s));
 }
 
+/* Returns when the receiver finds an object that it could have had at t. */
+static gt_ns found(const gt_link_state *state, const gt_link_spec *spec, gt_ns t) {
+  const gt_ns first = after(state->last_arrival, spec->look_s),
+              every = later(gt_from_seconds(spec->every_s), 1);
+  if (spec->look_s <= 0.0 || t >= FAR) return later(state->last_arrival, t);
+  return t <= first ? first : first + (t - first + every - 1) / every * every;
+}
+
+int64_t gt_link_vain_looks(const gt_link_spec *spec, double seconds, int64_t objects) {
+  return (int64_t)fmax(0.0, (seconds - (double)objects * spec->look_s) / spec->every_s);
+}
+
+void gt_link_object(gt_link_objects *sum, uint32_t kind, size_t bytes) {
+  if (!gt_msg_is_data(kind)) {
+    sum->control++;
+    return;
+  }
+  sum->data++;
+  sum->data_bytes += (int64_t)bytes;
+}
+
 gt_link_times gt_link_step(gt_link_state *state, const gt_link_spec *spec, gt_access *up,
                            size_t size_bytes, gt_ns ready) {
   double rtt_s = latency_at(state, spec, ready) + spec->back_s, bytes = (double)size_bytes;
@@ -247,8 +269,7 @@ gt_link_times gt_link_step(gt_link_state *state, const gt_link_spec *spec, gt_ac
   gt_link_times times = {.depart = bytes > 0.0 ? serve(&l, state, t, bytes) : t};
   if (up && up->rate_bps > 0.0)
     times.depart = later(times.depart, pass_access(up, size_bytes, given, begin));
-  times.arrive =
-      later(state->last_arrival, after(times.depart, flight_s(state, spec, times.depart)));
+  times.arrive = found(state, spec, after(times.depart, flight_s(state, spec, times.depart)));
   state->busy_until = times.depart;
   state->last_arrival = times.arrive;
   return times;

@@ -354,16 +354,19 @@ static void find_agreement(gt_pipe_job *p) {
 gt_status gt_pipe_job_wan_open(gt_pipe_job_wan *out, const gt_job *job) {
   const size_t n = job->nregions;
   *out = (gt_pipe_job_wan){.specs = GT_NEW_ARRAY(gt_link_spec, n * n),
-                           .access_bps = GT_NEW_ARRAY(double, n)};
+                           .up_bps = GT_NEW_ARRAY(double, n),
+                           .down_bps = GT_NEW_ARRAY(double, n)};
   GT_TRY(gt_links_create(&out->links, job));
   for (size_t r = 0; r < n; r++) {
     memcpy(&out->specs[r * n], gt_links_from(out->links, r), n * sizeof *out->specs);
-    out->access_bps[r] = job->regions[r].access_bps;
+    const gt_link_access access = gt_links_access(out->links, r);
+    out->up_bps[r] = access.up_bps;
+    out->down_bps[r] = access.down_bps;
   }
   out->wan = (gt_pipe_wan){.nregions = n,
                            .links = out->specs,
-                           .up_bps = out->access_bps,
-                           .down_bps = out->access_bps,
+                           .up_bps = out->up_bps,
+                           .down_bps = out->down_bps,
                            .seed = job->seed};
   return GT_OK;
 }
@@ -371,7 +374,8 @@ gt_status gt_pipe_job_wan_open(gt_pipe_job_wan *out, const gt_job *job) {
 void gt_pipe_job_wan_close(gt_pipe_job_wan *wan) {
   gt_links_close(wan->links);
   gt_free(wan->specs);
-  gt_free(wan->access_bps);
+  gt_free(wan->up_bps);
+  gt_free(wan->down_bps);
 }
 
 gt_status gt_pipe_job_find_problem(gt_pipe_job *p) {

@@ -243,7 +243,7 @@ static void give_to_link(gt_pipe_run *run, size_t place, gt_ns now) {
   size_t left = (size_t)route->bytes;
   gt_ns arrive;
   do {
-    const size_t bytes = gt_frame_take(&left, GT_FRAME_HEADER_MAX);
+    const size_t bytes = gt_frame_take(&left, GT_FRAME_HEADER_MAX, route->link->look_s > 0);
     arrive = gt_wire_send(link, route->link, &run->up[route->from_region], bytes, now).arrive;
     if (left == 0 || passes) push(run, arrive, left == 0 ? LAST : FRAME, place, bytes);
   } while (left > 0);

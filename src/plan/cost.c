@@ -291,6 +291,29 @@ static void add_stored(traffic *t, const gt_job_prices *p, const double *bytes, 
   }
 }
 
+gt_plan_requests gt_plan_requests_of(const gt_region_result *regions, size_t nregions) {
+  gt_plan_requests n = {0, 0};
+  for (size_t r = 0; r < nregions; r++) {
+    const gt_store_result *of = &regions[r].store;
+    n.reads += (double)(of->reads + of->failed_reads + of->control_reads);
+    n.writes += (double)(of->writes + of->control_writes);
+  }
+  return n;
+}
+
+gt_store_result gt_plan_store_use(const gt_link_objects *written, const gt_link_objects *read,
+                                  const gt_link_spec *coming, size_t peers, double seconds) {
+  const int64_t all = read->data + read->control;
+  return (gt_store_result){.writes = written->data,
+                           .reads = read->data,
+                           .failed_reads = gt_link_vain_looks(coming, (double)peers * seconds, all),
+                           .deletes = all,
+                           .bytes_in = read->data_bytes,
+                           .bytes_out = written->data_bytes,
+                           .control_writes = written->control,
+                           .control_reads = read->control};
+}
+
 /* True if a tier that applies is assumed.  A tier applies if the pool's volume reaches it. */
 static bool tiers_assumed(const traffic *all, const tariff_set *set) {
   for (size_t i = 0; i < all->n; i++) {

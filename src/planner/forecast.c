@@ -20,6 +20,11 @@ static void speed_up(gt_job_compute *c, double speed) {
   }
 }
 
+static void speed_up_store(gt_job_store *store, double speed) {
+  store->upload_bps *= speed;
+  store->download_bps *= speed;
+}
+
 /* Scales all speeds and links except traces, which are measurements. */
 static void speed_up_all(gt_job *job, double speed) {
   speed_up(&job->compute, speed);
@@ -27,10 +32,12 @@ static void speed_up_all(gt_job *job, double speed) {
     gt_job_region *region = &job->regions[r];
     speed_up(&region->compute, speed);
     region->access_bps *= speed;
+    speed_up_store(&region->store, speed);
     for (size_t d = 0; d < region->ndevices; d++) region->devices[d].power *= speed;
   }
   for (size_t i = 0; i < job->wan.nlinks; i++) job->wan.links[i].bandwidth_bps *= speed;
   job->wan.fallback.bandwidth_bps *= speed;
+  speed_up_store(&job->wan.store.of, speed);
 }
 
 int64_t gt_planner_ranks(const gt_planner *p, size_t region, const int64_t *counts) {
@@ -104,7 +111,8 @@ static gt_planner_outcome outcome_of(const gt_planner *p, const gt_job *job,
   o.messages = t->messages;
   double wall_s = wall_of(f, which), *bytes = GT_NEW_ARRAY(double, f->nregions * f->nregions);
   add_traffic(&o, f, bytes);
-  gt_plan_job_cost(&o.cost, job, &p->prices, wall_s, bytes, NULL);
+  const gt_plan_requests requests = gt_plan_requests_of(f->regions, f->nregions);
+  gt_plan_job_cost(&o.cost, job, &p->prices, wall_s, bytes, &requests);
   o.figures = gt_figures_of(wall_s, f->regions, f->nregions, (double)t->samples,
                             o.figures.wan_bytes, p->prices.known ? o.cost.usd : NAN);
   gt_free(bytes);

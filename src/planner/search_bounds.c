@@ -285,13 +285,15 @@ static gt_status find_wan(gt_planner_set_search *s, const double *bytes) {
   gt_links *links = NULL;
   gt_status status = gt_links_create(&links, s->p->job);
   for (size_t r = 0; r < n && status == GT_OK; r++) {
-    double up = 0, down = 0, access_bps = s->p->job->regions[r].access_bps;
+    const gt_link_access access = gt_links_access(links, r);
+    double up = 0, down = 0;
     for (size_t p = 0; p < n; p++) {
       s->wan_s = fmax(s->wan_s, passing_s(&gt_links_from(links, r)[p], bytes[r * n + p]));
       up += bytes[r * n + p];
       down += bytes[p * n + r];
     }
-    if (access_bps > 0) s->wan_s = fmax(s->wan_s, 8 * fmax(up, down) / access_bps);
+    if (access.up_bps > 0) s->wan_s = fmax(s->wan_s, 8 * up / access.up_bps);
+    if (access.down_bps > 0) s->wan_s = fmax(s->wan_s, 8 * down / access.down_bps);
   }
   gt_links_close(links);
   return status;

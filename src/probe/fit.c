@@ -29,7 +29,7 @@ static double predict(const gt_link_spec *spec, size_t size, double pause_s) {
   size_t left = size > GT_FRAME_HEADER_BYTES ? size : 0;
   gt_ns arrive;
   do {
-    const size_t bytes = gt_frame_take(&left, GT_FRAME_HEADER_BYTES);
+    const size_t bytes = gt_frame_take(&left, GT_FRAME_HEADER_BYTES, false);
     arrive = gt_wire_send(&wire, spec, NULL, bytes, ready).arrive;
   } while (left > 0);
   return gt_seconds(arrive - ready);

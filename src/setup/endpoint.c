@@ -131,7 +131,8 @@ static gt_status open_site(gt_endpoint **out, const gt_job *job, size_t region, 
 
 gt_status gt_setup_open_endpoint(gt_run *run) {
   const gt_job *job = run->job;
-  if (job->wan.transport == GT_WAN_MPI || !run->roles.is_ps || job->nregions < 2) return GT_OK;
+  const bool modelled = job->wan.transport == GT_WAN_MPI || run->options->virtual_clock;
+  if (modelled || !run->roles.is_ps || job->nregions < 2) return GT_OK;
   return open_site(&run->endpoint, job, run->roles.region_id, true);
 }
 

@@ -430,11 +430,11 @@ static gt_status check_clock(const gt_run *run) {
   const gt_job *job = run->job;
   if (job->compute_emulate) GT_TRY(gt_cost_check(job, "for compute.emulate"));
   if (!run->options->virtual_clock) return GT_OK;
-  if (job->wan.transport != GT_WAN_MPI)
-    return GT_FAIL(GT_ERR_JOB,
-                   "wan.transport is %s under --clock virtual; expected mpi, because the regions "
-                   "agree on virtual time in one MPI world",
-                   gt_wan_transport_names[job->wan.transport]);
+  if (job->wan.transport == GT_WAN_TCP)
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "wan.transport is tcp under --clock virtual; expected mpi or the model of a store, "
+        "because the regions agree on virtual time in one MPI world");
   GT_TRY(gt_cost_check(job, "under --clock virtual"));
   gt_ns *delays = GT_NEW_ARRAY(gt_ns, job->nregions * job->nregions);
   gt_status status = gt_links_delays(run->links, job, delays);
@@ -466,14 +466,14 @@ gt_gateway *gt_setup_gateway(const gt_run *run, size_t payload_max,
   const char **names = GT_NEW_ARRAY(const char *, job->nregions);
   for (size_t p = 0; p < job->nregions; p++) {
     names[p] = job->regions[p].name;
-    streams[p] =
-        gt_link_stream_bps(&gt_links_from(run->links, p)[self], job->regions[p].access_bps);
+    streams[p] = gt_link_stream_bps(&gt_links_from(run->links, p)[self],
+                                    gt_links_access(run->links, p).up_bps);
   }
   gt_gateway_spec spec = {.nregions = job->nregions,
                           .names = names,
                           .self = self,
                           .links = gt_links_from(run->links, self),
-                          .access_bps = job->regions[self].access_bps,
+                          .access = gt_links_access(run->links, self),
                           .stream_bps = streams,
                           .emulate = job->wan.emulate,
                           .virtual_clock = run->options->virtual_clock,

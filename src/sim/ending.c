@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "geotrain/plan_job.h"
 #include "geotrain/ps_passes.h"
 #include "internal.h"
 
@@ -14,6 +15,16 @@ static void look_at_links(sim_region *r) {
   if (!r->links) r->links = GT_NEW_ARRAY(gt_link_result, r->sim->n);
   for (size_t p = 0, n = 0; p < r->sim->n; p++)
     if (p != r->id) gt_sim_wire_result(r, p, &r->links[n++]);
+}
+
+static gt_store_result store_of(const sim_region *r, double seconds) {
+  const size_t peers = r->sim->n - 1;
+  gt_link_objects written = {0};
+  for (size_t p = 0; p <= peers; p++)
+    if (p != r->id) gt_sim_written(&r->wires[p], &written);
+  if (peers == 0) return (gt_store_result){0};
+  const gt_link_spec *coming = &gt_links_from(r->sim->spec.links, r->id == 0 ? 1 : 0)[r->id];
+  return gt_plan_store_use(&written, &r->read, coming, peers, seconds);
 }
 
 void gt_sim_end_result(sim_region *r) {
@@ -45,6 +56,7 @@ void gt_sim_end_result(sim_region *r) {
   gt_ps_passes_result(r->ps, result);
   for (size_t p = 0; p < r->sim->n; p++)
     if (p != r->id) result->wire_s += gt_seconds(r->wires[p].wire.used);
+  if (r->sim->spec.job->wan.transport == GT_WAN_STORE) result->store = store_of(r, result->wall_s);
   if (!r->sim->exact) return;
   look_at_links(r);
   gt_time_split_batch(&r->split, &v, gt_ps_made_of(r->ps), &parts);

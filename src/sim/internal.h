@@ -120,7 +120,8 @@ struct sim_region {
   gt_heap arrivals;   /* frames, by (time, sender, order) */
   gt_landing landing; /* frames at the access */
   uint64_t arrived;   /* frames so far, which define their order */
-  uint64_t *ready;    /* one bit per peer: its wire can move now */
+  gt_link_objects read;
+  uint64_t *ready; /* one bit per peer: its wire can move now */
   /* the end */
   gt_ending ending;
   bool asked; /* the lead: another region scores the mean */
@@ -215,8 +216,10 @@ static inline int64_t gt_sim_period(const gt_sim *sim, size_t region) {
 }
 
 /* ledger.c */
-/* counts a message that has crossed the wire */
-void gt_sim_count(sim_wire *wire, unsigned kind, size_t bytes, size_t header_bytes);
+/* counts a message that has crossed the wire; whole: in one frame */
+void gt_sim_count(sim_wire *wire, unsigned kind, size_t bytes, size_t header_bytes, bool whole);
+/* Adds the messages that have left. */
+void gt_sim_written(const sim_wire *wire, gt_link_objects *sum);
 /* Return the traffic of a wire: all; by kind. */
 gt_sim_traffic gt_sim_traffic_of(const gt_sim *sim, size_t from, size_t to);
 void gt_sim_wire_result(const sim_region *r, size_t peer, gt_link_result *result);

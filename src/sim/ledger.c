@@ -30,10 +30,11 @@ static size_t traffic_of(unsigned kind) {
   return kind == GT_MSG_STRATEGY ? 3 : 0;
 }
 
-void gt_sim_count(sim_wire *wire, unsigned kind, size_t bytes, size_t header_bytes) {
+void gt_sim_count(sim_wire *wire, unsigned kind, size_t bytes, size_t header_bytes, bool whole) {
   wire->messages[index_of(kind)]++;
   if (!is_counted(kind)) return;
-  const size_t plain = gt_wire_bytes(bytes), frames = (plain - bytes) / GT_FRAME_HEADER_BYTES;
+  const size_t plain = gt_wire_bytes(bytes),
+               frames = whole ? 1 : (plain - bytes) / GT_FRAME_HEADER_BYTES;
   wire->traffic[traffic_of(kind)].payload += bytes;
   wire->traffic[traffic_of(kind)].wire += bytes + frames * header_bytes;
 }
@@ -68,6 +69,15 @@ gt_sim_traffic gt_sim_traffic_of(const gt_sim *sim, size_t from, size_t to) {
       sum.bytes_other += (double)k.wire;
   }
   return sum;
+}
+
+void gt_sim_written(const sim_wire *wire, gt_link_objects *sum) {
+  for (size_t i = 0; i < SIM_KINDS; i++) {
+    const bool data = gt_msg_is_data(kinds[i]);
+    *(data ? &sum->data : &sum->control) += wire->messages[i];
+    if (data && wire->messages[i] > 0)
+      sum->data_bytes += (int64_t)wire->traffic[traffic_of(kinds[i])].wire;
+  }
 }
 
 void gt_sim_wire_result(const sim_region *r, size_t peer, gt_link_result *l) {

@@ -55,7 +55,8 @@ void gt_topology_map_open(topology_map *map, const gt_sim_spec *spec, bool round
   for (size_t r = 0; r < n; r++) {
     map->contributes[r] = job->regions[r].ranks > 1;
     map->members += map->contributes[r];
-    map->access_bps[r] = job->regions[r].access_bps;
+    const gt_link_access access = gt_links_access(spec->links, r);
+    map->access_bps[r] = slower(access.up_bps, access.down_bps);
     map->piece_s[r] = seconds(first, map->access_bps[r]);
   }
   for (size_t a = 0; a < n; a++)

@@ -34,6 +34,7 @@ static gt_job_region *regions_of(const gt_job *job) {
     regions[r] = (gt_job_region){.name = job->regions[r].name,
                                  .ranks = job->regions[r].ranks == 1 ? 1 : 2,
                                  .access_bps = job->regions[r].access_bps,
+                                 .store = job->regions[r].store,
                                  .compute = compute_of(job, r)};
   return regions;
 }

@@ -98,10 +98,10 @@ void gt_sim_wires_open(sim_region *r, const sim_wire_hooks *hooks) {
   r->wire_hooks = hooks;
   r->wires = GT_NEW_ARRAY(sim_wire, sim->n);
   r->ready = GT_NEW_ARRAY(uint64_t, sim->n / 64 + 1);
-  const double access_bps = sim->spec.job->regions[r->id].access_bps;
-  r->up.rate_bps = access_bps;
-  if (access_bps > 0) /* 8 bytes for each pair of regions */
-    gt_landing_open(&r->landing, sim->n, access_bps);
+  const gt_link_access access = gt_links_access(sim->spec.links, r->id);
+  r->up.rate_bps = access.up_bps;
+  if (access.down_bps > 0) /* 8 bytes for each pair of regions */
+    gt_landing_open(&r->landing, sim->n, access.down_bps);
   for (size_t p = 0; p < sim->n; p++) {
     sim_list none = {SIM_NONE, SIM_NONE};
     sim_wire *w = &r->wires[p];
@@ -109,7 +109,9 @@ void gt_sim_wires_open(sim_region *r, const sim_wire_hooks *hooks) {
     w->control = w->bulk = w->leaving = none;
     w->due = GT_NEVER;
     /* sent before time begins */
-    if (p != r->id) gt_sim_count(w, GT_MSG_HELLO, GT_HELLO_BYTES, GT_FRAME_HEADER_BYTES);
+    if (p == r->id) continue;
+    gt_sim_count(w, GT_MSG_HELLO, GT_HELLO_BYTES, GT_FRAME_HEADER_BYTES, true);
+    r->read.control++;
   }
 }
 
@@ -218,10 +220,10 @@ static void travel(sim_region *r, size_t peer, uint32_t i, size_t frame_bytes, b
 }
 
 /* Call when the last frame of the message is on the link. */
-static void has_begun_to_leave(gt_sim *sim, sim_wire *w, sim_list *queue, uint32_t i,
-                               gt_ns depart) {
+static void has_begun_to_leave(gt_sim *sim, sim_wire *w, sim_list *queue, uint32_t i, gt_ns depart,
+                               bool whole) {
   sim_message *m = message(sim, i);
-  gt_sim_count(w, m->head.kind, m->bytes, header_bytes(m));
+  gt_sim_count(w, m->head.kind, m->bytes, header_bytes(m), whole);
   queue->first = m->next;
   m->depart = depart;
   if (m->cookie == 0 && !sim->exact) return;
@@ -241,11 +243,12 @@ static bool fill(sim_region *r, size_t peer, gt_ns now) {
   uint32_t i = q->first;
   sim_message *m = message(sim, i);
   size_t left = m->bytes - m->taken;
-  const size_t bytes = gt_frame_take(&left, header_bytes(m));
+  const gt_link_spec *link = &gt_links_from(sim->spec.links, r->id)[peer];
+  const bool whole = link->look_s > 0;
+  const size_t bytes = gt_frame_take(&left, header_bytes(m), whole);
   m->taken = m->bytes - left;
-  const gt_link_times times = gt_wire_send(&w->wire, &gt_links_from(sim->spec.links, r->id)[peer],
-                                           &r->up, bytes, m->queued);
-  if (left == 0) has_begun_to_leave(sim, w, q, i, times.depart);
+  const gt_link_times times = gt_wire_send(&w->wire, link, &r->up, bytes, m->queued);
+  if (left == 0) has_begun_to_leave(sim, w, q, i, times.depart, whole);
   travel(r, peer, i, bytes, left == 0, times.arrive);
   if (left == 0) drop_user(sim, i);
   return true;
@@ -337,6 +340,7 @@ static void hand_on(sim_region *r, uint32_t message_of, bool last) {
   if (last) m->body = NULL;
   drop_user(r->sim, message_of);
   if (!gt_msg_is_control(head.kind)) r->wires[head.from].receiving = !last;
+  if (last) gt_link_object(&r->read, head.kind, gt_header_bytes(&head) + head.message_bytes);
   if (counts) r->wire_hooks->message(r, &head, body);
   gt_free(body);
 }

@@ -45,8 +45,25 @@ static bool planned(gt_plan_result *out, const gt_job *job, const gt_figures *me
 
 /* ---- a region's figures and those of its links ----------------------------------------------- */
 
+/* Returns the requests that the model of a store has had. */
+static gt_store_result modelled(const gt_server *s) {
+  const size_t self = s->run->roles.region_id, peers = s->run->job->nregions - 1;
+  const gt_link_spec *coming = &gt_links_from(s->run->links, self == 0 ? 1 : 0)[self];
+  const gt_link_objects read = gt_gateway_read(s->gateway);
+  gt_link_objects written = {0};
+  for (size_t p = 0; p <= peers; p++) {
+    const gt_ledger_row *rows = gt_gateway_ledger(s->gateway, p);
+    for (uint32_t k = 0; k < GT_LEDGER_KINDS && p != self; k++) {
+      *(gt_msg_is_data(k) ? &written.data : &written.control) += rows[k].messages;
+      if (gt_msg_is_data(k)) written.data_bytes += rows[k].wire_bytes;
+    }
+  }
+  return gt_plan_store_use(&written, &read, coming, peers, gt_server_elapsed(s));
+}
+
 static gt_store_result store_of(const gt_server *s) {
   gt_store_counts n[2];
+  if (!s->run->endpoint) return modelled(s);
   gt_store_count(s->run->endpoint, n);
   return (gt_store_result){.writes = n[0].writes,
                            .reads = n[0].reads,
@@ -99,7 +116,8 @@ void gt_server_result(const gt_server *s, const gt_ps_score *own, gt_region_resu
   r->split_upload_s = parts.upload;
   r->split_aggregate_s = parts.aggregate;
   r->split_download_s = parts.download;
-  if (s->run->job->wan.transport == GT_WAN_STORE) r->store = store_of(s);
+  if (s->run->job->wan.transport == GT_WAN_STORE && s->run->job->nregions > 1)
+    r->store = store_of(s);
   gt_ps_coded_result(s->ps, r);
   gt_ps_passes_result(s->ps, r);
 }
@@ -197,17 +215,6 @@ static double lost_of(const gt_server *server, const gt_summary *s) {
   return lost + (double)server->past.starts * server->run->job->plan.start_s;
 }
 
-/* Adds up the requests of all regions to their store. */
-static gt_plan_requests requests_of(const gt_summary *s) {
-  gt_plan_requests n = {0, 0};
-  for (size_t r = 0; r < s->nregions; r++) {
-    const gt_store_result *of = &s->regions[r].store;
-    n.reads += (double)(of->reads + of->failed_reads + of->control_reads);
-    n.writes += (double)(of->writes + of->control_writes);
-  }
-  return n;
-}
-
 /* Writes the file and prints the table, with cost and prediction. */
 static gt_status publish(const gt_server *s, const gt_gathered *g, const gt_summary *summary,
                          double elapsed, char **text) {
@@ -217,7 +224,7 @@ static gt_status publish(const gt_server *s, const gt_gathered *g, const gt_summ
   gt_plan_result plan;
   double wan_bytes, *bytes = bytes_of(run->job, g, &wan_bytes);
   if (run->prices.known) {
-    const gt_plan_requests requests = requests_of(sum);
+    const gt_plan_requests requests = gt_plan_requests_of(sum->regions, sum->nregions);
     gt_plan_job_cost(&cost, run->job, &run->prices, elapsed + lost_of(s, sum), bytes, &requests);
     sum->cost = &cost;
   }

@@ -47,14 +47,14 @@ gt_gateway *gt_gateway_create(gt_peers *servers, const gt_gateway_spec *spec,
   g->events = *events;
   g->ops = spec->endpoint ? spec->endpoint->ops : &gt_transport_mpi;
   g->seed = spec->seed;
-  g->access_bps = spec->access_bps;
-  if (g->timing->modelled) g->up.rate_bps = g->access_bps;
-  gt_landing_open(&g->landing, g->nregions, g->up.rate_bps);
+  g->access = spec->access;
+  if (g->timing->modelled) g->up.rate_bps = g->access.up_bps;
+  gt_landing_open(&g->landing, g->nregions, g->timing->modelled ? g->access.down_bps : 0);
   size_t least = spec->payload_max > GT_FRAME_MIN ? spec->payload_max : GT_FRAME_MIN,
          report = gt_gateway_report_max(g->nregions);
   g->message_max = least > report ? least : report;
   g->group_max = spec->group_max;
-  const bool whole = spec->endpoint && spec->endpoint->whole;
+  const bool whole = spec->links[g->self == 0 && g->nregions > 1].look_s > 0;
   g->frame_max = !whole                       ? gt_link_frame_payload(spec->payload_max)
                  : g->message_max < WHOLE_MAX ? g->message_max
                                               : WHOLE_MAX;

@@ -82,7 +82,6 @@ struct gt_endpoint {
   uint64_t run_id;
   uint64_t start; /* number of this start of the region: random, never 0 */
   bool restarts, returns;
-  bool whole;        /* a message is one frame */
   gt_status code;    /* with which this region ends */
   uint64_t *relayed; /* nregions: bytes copied to each region for another one */
   double patience_s;
@@ -222,11 +221,12 @@ struct gt_gateway {
   gt_sender *senders;     /* nregions; [self] unused */
   gt_receiver *receivers; /* nregions; [self] unused */
   uint64_t seed;
-  double access_bps;
+  gt_link_access access;
   int64_t saved_access[2]; /* busy until, relative to now; borrowed by a checkpoint */
   gt_access up;            /* this region's access to the WAN */
   gt_landing landing;      /* the same for received frames; `frame` is a gt_held_frame */
   gt_held_frame *spare;    /* free list */
+  gt_link_objects read;    /* received */
   gt_ns emulation_cpu;
   /* Under the virtual clock; else NULL. */
   gt_agreement *agreement;

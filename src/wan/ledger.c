@@ -25,6 +25,10 @@ const gt_ledger_row *gt_gateway_ledger(const gt_gateway *gateway, size_t peer) {
   return gateway->senders[peer].ledger;
 }
 
+gt_link_objects gt_gateway_read(const gt_gateway *gateway) {
+  return gateway->read;
+}
+
 double gt_gateway_emulation_s(const gt_gateway *gateway) {
   return gt_seconds(gateway->emulation_cpu);
 }

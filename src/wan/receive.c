@@ -112,6 +112,7 @@ static void take_frame(gt_gateway *g, size_t peer, const gt_frame_header *head,
     if (fault) refuse(g, peer, head, gt_header_bytes(head) + (size_t)head->frame_bytes, fault);
   }
   if (head->frame_bytes == head->message_bytes) {
+    gt_link_object(&g->read, head->kind, gt_header_bytes(head) + (size_t)head->frame_bytes);
     g->events.on_message(g->events.ctx, peer, head, payload, now);
     return;
   }

@@ -212,7 +212,6 @@ gt_status gt_store_join(gt_endpoint **out, const gt_store_spec *spec) {
   store_endpoint *s = GT_NEW(store_endpoint);
   gt_endpoint_init(&s->base, &by_store, spec->names, spec->nregions, spec->self);
   s->base.close = close_endpoint;
-  s->base.whole = true;
   s->base.restarts = spec->restarts;
   s->base.patience_s = spec->patience_s;
   s->poll = gt_from_seconds(spec->poll_s);

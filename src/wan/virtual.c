@@ -194,7 +194,8 @@ void gt_gateway_virtual(gt_gateway *gateway, const gt_ns *delay_min) {
   gateway->agreement = gt_agreement_create(n, gateway->self, delay_min);
   gateway->clock_frames =
       gt_alloc(n, GT_FRAME_HEADER_BYTES + gt_agreement_bytes(gateway->agreement));
-  gateway->up.rate_bps = gateway->landing.access.rate_bps = gateway->access_bps;
+  gateway->up.rate_bps = gateway->access.up_bps;
+  gateway->landing.access.rate_bps = gateway->access.down_bps;
   for (size_t p = 0; p < n; p++) {
     gt_sender *s = &gateway->senders[p];
     s->spec.noutages = s->noutages;

@@ -61,6 +61,13 @@ checkpoint: {every: {steps: 9}}
 YAML
 sed -e '/name: hub/d' -e 's/^regions:/&\n  - {name: hub, ranks: 1, access: 300 Mbit\/s}/' -e 's/3, 2, 1, 0/0, 3, 2, 1/' last.yaml >lead.yaml
 
+# Regions that meet in the model of a store.
+sed -e '/^wan:/,/^checkpoint:/d' -e 's/name: c, ranks: 2,/& store: {download: 40 Mbit\/s, latency: 30 ms},/' three.yaml >stored.yaml
+cat >>stored.yaml <<'YAML'
+wan: {transport: store, store: {url: "s3://none/run", poll: 20 ms, upload: 90 Mbit/s, download: 160 Mbit/s, latency: 12 ms, request: 8 ms, lag: 5 ms}}
+checkpoint: {every: {steps: 9}}
+YAML
+
 # cell JOB STRATEGY PERIOD LOCAL [TOPOLOGY, or central=REGION, or hub=REGION [KEY=VALUE...]]
 cell() {
   local name="$1-$2-$3-$4-${5:-mesh}${6:+-${*:6}}" key
@@ -73,7 +80,7 @@ cell() {
   esac
   name=${name// /-}
   for key in "${@:6}"; do sets+=(--set "$key"); done
-  train "$name" $([ "$1" = three ] && echo 7 || echo 8) "$1.yaml" --run-dir "$name" --clock virtual "${sets[@]}"
+  train "$name" $(case $1 in three | stored) echo 7 ;; *) echo 8 ;; esac) "$1.yaml" --run-dir "$name" --clock virtual "${sets[@]}"
   [ "$code" = 0 ] || { fail "$name" "train ended with $code" && return; }
   simulates "$name" "$name" 1e-4 "$1.yaml" "${sets[@]}"
 }
@@ -108,7 +115,12 @@ else
   cell last asgd-ga 3 async hub=hub
   cell lead sma 3 sync hub=hub
   cell three sma 2 sync hub=a sync.quorum=0.6 'sync.grace=20 ms'
+  cell stored sma 4 sync hub=b
   if [ $full = yes ]; then
+    cell stored asgd-ga 2 async
+    cell stored ssgd 1 sync central=c
+    cell stored ssgd 1 sync ring
+    cell stored ama 3 sync tree
     cell four asgd-ga 8 sync
     cell three ama 8 async
     cell three sma 8 sync hub
@@ -150,6 +162,7 @@ refused() {
 grep -v '^compute' four.yaml >no-compute.yaml
 refused 'no compute' 'compute.step is not given for region' no-compute.yaml
 refused 'no latency' 'has no latency' four.yaml --set 'wan.default.latency=0 s'
+refused 'a store without latency' 'wan.store: the link from a to b has no latency.*(wan.store.latency)' stored.yaml --set wan.store.latency=null --set wan.store.request=null --set wan.store.lag=null --set regions.2.store=null
 refused 'no job' 'one job file' three.yaml four.yaml
 
 finish

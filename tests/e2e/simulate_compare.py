@@ -14,6 +14,7 @@ for run in runs:
         for key in learnt + ("mean_model", "train_loss", "residual", "isa", "warning", "kernels", "precision", "blas_core"):
             region.pop(key, None)
     run["regions"][0].pop("wall_s")
+    run["regions"][0].get("store", {}).pop("failed_reads", 0)
     for link in run["links"]:
         if link["from"] == run["regions"][0]["name"]:
             link.pop("latency_s_measured")

@@ -73,6 +73,12 @@ static void each_is_told(void) {
   expect("train: {until: {steps: 9}, " SGD "}\nwan: {emulate: true}\n", 0,
          "wan.emulate is true and no link is given, so that no message is delayed; set wan.links, "
          "wan.matrix or wan.default\n");
+  expect(
+      "train: {until: {steps: 9}, " SGD "}\nwan: {transport: store, store: {url: s3://b/p}, "
+      "default: {latency: 1 ms}}\n",
+      0,
+      "wan.transport is store, and wan.links, wan.matrix, wan.default and wan.outages do nothing: "
+      "the model of the store is in wan.store and regions[].store\n");
   expect("train: {until: {steps: 9}, " SGD ", schedule: {name: cosine, warmup_steps: 10}}\n", 0,
          "train.schedule.warmup_steps is 10 and the run ends after 9 steps: the rate never reaches "
          "train.optimizer.lr\n");

@@ -55,6 +55,21 @@ static void an_unlimited_link_costs_latency_only(void) {
   }
 }
 
+/* An object is found by the first look after others can see it; looks follow the last arrival. */
+static void a_receiver_looks_for_objects_at_intervals(void) {
+  const gt_link_spec spec = {.latency_s = 0.050, .look_s = 0.030, .every_s = 0.130};
+  gt_access up = {.rate_bps = 8e6};
+  gt_link_state link = gt_link_start(1, 0, 1, 0);
+  gt_link_times t = gt_link_step(&link, &spec, &up, 100000, 40 * MS);
+  assert_int_equal(t.depart, 140 * MS);
+  assert_int_equal(t.arrive, (30 + 2 * 130) * MS); /* it could have come at 190 ms */
+  t = gt_link_step(&link, &spec, &up, 1000, 141 * MS);
+  assert_int_equal(t.arrive, (290 + 30) * MS); /* it has been there since 192 ms */
+  assert_int_equal(gt_link_vain_looks(&spec, 0.33, 2), 2);
+  assert_int_equal(gt_link_vain_looks(&spec, 0.05, 2), 0);
+  assert_true(gt_link_stream_bps(&spec, 8e6) == 0);
+}
+
 /* Jitter of twice the latency: many drawn delays would overtake or be negative. */
 static void jitter_never_reorders_nor_goes_back_in_time(void) {
   gt_link_spec spec = {.bandwidth_bps = 1e9, .latency_s = 0.010, .jitter_s = 0.020};
@@ -135,6 +150,6 @@ static void the_header_lies_as_documented(void) {
 TESTS(an_idle_link_takes_size_over_bandwidth_plus_latency,
       a_busy_link_makes_frames_wait_and_latency_is_paid_once, service_is_first_come_first_served,
       a_long_stream_gets_the_bandwidth_and_no_more, an_unlimited_link_costs_latency_only,
-      jitter_never_reorders_nor_goes_back_in_time, jitter_has_its_standard_deviation,
-      the_same_seed_and_direction_give_the_same_times, wire_bytes_are_payload_and_a_header_a_frame,
-      the_header_lies_as_documented)
+      a_receiver_looks_for_objects_at_intervals, jitter_never_reorders_nor_goes_back_in_time,
+      jitter_has_its_standard_deviation, the_same_seed_and_direction_give_the_same_times,
+      wire_bytes_are_payload_and_a_header_a_frame, the_header_lies_as_documented)

@@ -343,7 +343,7 @@ static void give_to_link(r_world *w, size_t i) {
   gt_link_state *link = &w->links[p->from * w->spec.problem->wan->nregions + p->to];
   size_t left = p->packet.bytes;
   do {
-    const size_t bytes = gt_frame_take(&left, GT_FRAME_HEADER_MAX);
+    const size_t bytes = gt_frame_take(&left, GT_FRAME_HEADER_MAX, false);
     const gt_link_times times = gt_link_step(link, link_of(w, p), &w->up[p->from], bytes, w->now);
     if (left == 0) push(w, times.depart, LEAVES, i, 0);
     push(w, times.arrive, left == 0 ? LAST : FRAME, i, bytes);

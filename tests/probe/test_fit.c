@@ -12,7 +12,7 @@ static double one_way(const gt_link_spec *spec, size_t size, double pause_s) {
         arrive = 0;
   size_t left = size == 64 ? 0 : size;
   do {
-    const size_t bytes = gt_frame_take(&left, GT_FRAME_HEADER_BYTES);
+    const size_t bytes = gt_frame_take(&left, GT_FRAME_HEADER_BYTES, false);
     arrive = gt_link_step(&state, spec, NULL, bytes, ready).arrive;
   } while (left > 0);
   return gt_seconds(arrive - ready);

@@ -182,7 +182,7 @@ static side *run(const scenario *sc, uint64_t nap_seed, gt_ns nap_max) {
                           .names = (const char *const[]){"a", "b", "c"},
                           .self = (size_t)rank,
                           .links = sc->links[rank],
-                          .access_bps = sc->access_bps[rank],
+                          .access = {sc->access_bps[rank], sc->access_bps[rank]},
                           .stream_bps = streams,
                           .virtual_clock = true,
                           .seed = SEED,
@@ -226,7 +226,7 @@ typedef struct {
 static void put_message(frames *fs, gt_link_state *link, const gt_link_spec *spec, entry m) {
   size_t left = m.bytes;
   do {
-    const size_t bytes = gt_frame_take(&left, GT_FRAME_HEADER_BYTES);
+    const size_t bytes = gt_frame_take(&left, GT_FRAME_HEADER_BYTES, false);
     assert_true(fs->n < fs->capacity);
     fs->at[fs->n++] = (frame){gt_link_step(link, spec, NULL, bytes, (gt_ns)m.sent_at).arrive, bytes,
                               left == 0, m};
