@@ -172,6 +172,11 @@ enum {
   X(GT_WAN_TCP, "tcp")                                                                             \
   X(GT_WAN_STORE, "store")
 
+/* wan.store.trigger. */
+#define GT_TRIGGERS(X)                                                                             \
+  X(GT_TRIGGER_POLL, "poll")                                                                       \
+  X(GT_TRIGGER_EVENT, "event")
+
 /* sync.late. */
 #define GT_LATES(X)                                                                                \
   X(GT_LATE_CARRY, "carry")                                                                        \
@@ -252,6 +257,7 @@ typedef enum { GT_PERIOD_UNITS(GT_FAMILY_CONSTANT) } gt_period_unit;
 typedef enum { GT_MERGES(GT_FAMILY_CONSTANT) } gt_merge;
 typedef enum { GT_OUTERS(GT_FAMILY_CONSTANT) } gt_outer;
 typedef enum { GT_WAN_TRANSPORTS(GT_FAMILY_CONSTANT) } gt_wan_transport;
+typedef enum { GT_TRIGGERS(GT_FAMILY_CONSTANT) } gt_trigger;
 typedef enum { GT_LATES(GT_FAMILY_CONSTANT) } gt_late;
 typedef enum { GT_ON_LOSSES(GT_FAMILY_CONSTANT) } gt_on_loss;
 typedef enum { GT_ROUNDINGS(GT_FAMILY_CONSTANT) } gt_rounding;
@@ -290,6 +296,7 @@ extern const char *const gt_exchanged_names[],
                                        *const gt_outer_names[],
                                            *const gt_codec_names[],
                                                *const gt_rounding_names[],
-                                                   *const gt_late_names[],
-                                                       *const gt_wan_transport_names[],
-                                                           *const gt_on_loss_names[];
+                                                   *const gt_trigger_names[],
+                                                       *const gt_late_names[],
+                                                           *const gt_wan_transport_names[],
+                                                               *const gt_on_loss_names[];

@@ -262,6 +262,8 @@ typedef struct {
     struct {
       char *url, *place;
       double poll_s, lag_s;
+      gt_trigger trigger;
+      double start_s;  /* of a function (link.h) */
       gt_job_store of; /* for regions without their own */
     } store;
     int streams; /* 0: auto (gt_links_streams) */

@@ -158,11 +158,39 @@ double gt_link_stream_bps(const gt_link_spec *spec, double up_bps);
    there.  The result is at least `arrive`, and not before any earlier frame.  Call it in order of
    `arrive`. */
 gt_ns gt_access_pass(gt_access *down, size_t size_bytes, double stream_bps, gt_ns arrive);
-/* A frame at the receiver's access: arrival time, sending region, bytes, rate as above, and the
-   caller's identifier. */
+/* ---- functions ---- */
+
+/* A region whose PS is a function in a cloud that the store invokes for each object of data
+   (wan.store.trigger event).  Each invocation lists the objects; the one that finds all of a round
+   reads them, adds them up, and writes the result once for all regions (Phalak et al., 3.1). */
+typedef struct {
+  size_t objects; /* of a round; 0: the region is no function */
+  /* from an object's arrival in the store to the function's start; of a request with its answer;
+     from the store to the region, with the request */
+  gt_ns start, request, back;
+  /* results */
+  gt_ns complete;          /* when the last object of a round was in the store */
+  double seconds;          /* of all invocations */
+  int64_t lists, shared;   /* shared: messages without an object of their own */
+  int64_t shared_bytes;    /* of these */
+  struct gt_link_written { /* the last object written */
+    gt_ns queued, depart;
+    uint64_t value;
+    size_t bytes;
+    uint32_t kind, range;
+  } written;
+} gt_link_function;
+/* Gives the link a message of the region, as gt_wire_send does.  Messages to several regions with the
+   same kind, value, range and size, queued at the same time, are one object. */
+gt_link_times gt_function_write(gt_link_function *f, gt_wire *wire, const gt_link_spec *spec,
+                                gt_access *up, const struct gt_link_written *what);
+
+/* A frame at the receiver's access: arrival time, sending region, bytes, kind of the message, rate
+   as above, and the caller's identifier. */
 typedef struct {
   gt_ns arrive;
   size_t from, bytes;
+  uint32_t kind;
   double stream_bps;
   union {
     void *frame;
@@ -185,9 +213,14 @@ typedef struct {
   } * places;      /* the queued frames */
   size_t nplaces, capacity;
   uint32_t spare;
+  gt_link_function *function; /* borrowed; NULL: objects are read as they come */
+  uint32_t held;              /* objects of the round that is not complete, newest first */
+  size_t nheld;
 } gt_landing;
 
-/* Opens an access.  rate_bps: of the access; 0: unlimited. */
+/* Opens an access.  rate_bps: of the access; 0: unlimited.  With a function (set afterwards), data
+   is read when the round is complete, or a message about the end of a checkpoint or of the run
+   comes. */
 void gt_landing_open(gt_landing *landing, size_t nregions, double rate_bps);
 void gt_landing_close(gt_landing *landing);
 /* Adds a frame.  Call it in order of `arrive`, after taking all frames that pass earlier.  True:
@@ -195,6 +228,8 @@ void gt_landing_close(gt_landing *landing);
 bool gt_landing_put(gt_landing *landing, const gt_landing_frame *frame);
 /* Returns when the next frame passes; GT_NEVER: none is queued. */
 gt_ns gt_landing_next(const gt_landing *landing);
+/* Gives up rounds: what is held for a function is read now. */
+void gt_landing_release(gt_landing *landing, gt_ns now);
 /* Takes the next frame. */
 gt_landing_frame gt_landing_take(gt_landing *landing);
 /* Passes all n frames, in order of `arrive`; the queue must be empty.  Calls `passed` for each when
@@ -235,6 +270,8 @@ typedef struct {
   double up_bps, down_bps;
 } gt_link_access;
 gt_link_access gt_links_access(const gt_links *links, size_t region);
+/* Returns the function that the region is. */
+gt_link_function gt_links_function(const gt_links *links, size_t region);
 /* Returns nregions links, from `region` to each other region; owned by links. */
 const gt_link_spec *gt_links_from(const gt_links *links, size_t region);
 /* Returns the seconds that `self` waits for a heartbeat from `peer`: least_s, or ten times the
@@ -248,17 +285,19 @@ size_t gt_links_streams(const gt_links *links);
 /* Writes the SHA-256 of the numbers of bits that the traces deliver, to compare traces between
    regions. */
 void gt_links_hash(const gt_links *links, char hex[GT_SHA256_HEX]);
-/* Fills delay_min (nregions x nregions, row: sender).  GT_ERR_JOB names a link without latency,
-   which the virtual clock does not allow. */
-gt_status gt_links_delays(const gt_links *links, const gt_job *job, gt_ns *delay_min);
+/* Checks that every link has a latency; why: what needs it.  GT_ERR_JOB names one without. */
+gt_status gt_links_timed(const gt_links *links, const gt_job *job, const char *why);
+/* Fills delay_min (nregions x nregions, row: sender). */
+void gt_links_delays(const gt_links *links, gt_ns *delay_min);
 
 /* ---- messages and frames --------------------------------------------------------------------- */
 
 #define GT_FRAME_HEADER_BYTES 64
 #define GT_FRAME_HEADER_MAX   96
 #define GT_FRAME_PAYLOAD_MAX  ((size_t)1 << 20)
-#define GT_CONTROL_NUMBERS    ((size_t)512) /* maximum number of float64 in a control message */
-#define GT_PROTOCOL_VERSION   16
+#define GT_OBJECT_MAX         ((size_t)1 << 30) /* bytes of a message that is one object of a store */
+#define GT_CONTROL_NUMBERS    ((size_t)512)     /* maximum number of float64 in a control message */
+#define GT_PROTOCOL_VERSION   17
 #define GT_HELLO_BYTES        ((size_t)1456)       /* payload of a HELLO, which opens every link */
 #define GT_SCORE_BYTES        (6 * sizeof(double)) /* payload of a SCORE */
 
@@ -362,6 +401,8 @@ typedef struct {
   union {
     uint64_t frame_offset; /* of this frame's payload in the message; control: 0 */
     uint64_t most_bytes;   /* PING: the most bytes that the sender has wanted to post at a time */
+    /* Data that is one object (GT_OBJECT_MAX): as the value of an ACK; 0: none */
+    uint64_t acknowledged;
   };
   uint64_t message_bytes; /* payload bytes of the whole message */
   uint64_t value;         /* data: the sender's step or round number; others: see kinds */

@@ -27,7 +27,10 @@ typedef struct {
   /* Maximum number of messages per link that are pending; maximum number in flight. */
   size_t outbox, window;
   bool with_memory; /* false: bodies have no data (simulation) */
-  double limit;     /* maximum bytes of all regions together; 0: no limit */
+  /* Messages are objects of a store, so that each costs a request: an acknowledgement waits for the
+     next data to the peer, if the last one did not wait in vain, or for the next control message. */
+  bool carries;
+  double limit; /* maximum bytes of all regions together; 0: no limit */
   /* Contents of a heartbeat: the region's samples, and a number that changes while the region
      works. */
   const int64_t *samples;
@@ -112,15 +115,19 @@ typedef struct {
 void gt_outbox_post(gt_outbox *o, size_t peer, const gt_outbox_message *message);
 /* Call when a message of the outbox has been sent.  False: it is no longer in the outbox. */
 bool gt_outbox_departed(gt_outbox *o, size_t peer, uint64_t cookie);
-/* Call when the peer has acknowledged every message up to this sequence number.  False: it had done
-   so already. */
-bool gt_outbox_acknowledged(gt_outbox *o, size_t peer, int64_t sequence);
+/* Call when the peer has acknowledged every message up to this sequence number; late: when it had
+   data to send.  False: it had done so already. */
+bool gt_outbox_acknowledged(gt_outbox *o, size_t peer, int64_t sequence, bool late);
 /* Gives the gateway the messages that waited for bytes. */
 void gt_outbox_retry(gt_outbox *o);
 
+/* Keeps what is posted to the peer until the acknowledgement of its message can go with it (true),
+   and lets it leave (false).  No-op unless `carries`. */
+void gt_outbox_pause(gt_outbox *o, size_t peer, bool pauses);
 /* Call when a message of the peer has arrived.  Its sequence number must be the next one. */
 void gt_outbox_received(gt_outbox *o, size_t peer, int64_t sequence);
-/* Counts the oldest `more` messages of the peer as taken, and acknowledges all messages taken. */
+/* Counts the oldest `more` messages of the peer as taken, and acknowledges all messages taken, now or
+   later (carries). */
 void gt_outbox_ack(gt_outbox *o, size_t peer, int64_t more);
 
 /* ---- control --------------------------------------------------------------------------------- */

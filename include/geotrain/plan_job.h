@@ -17,7 +17,8 @@ gt_plan_requests gt_plan_requests_of(const gt_region_result *regions, size_t nre
    read in this time, and its looks in vain for messages of `peers` regions.  coming: a link to the
    region. */
 gt_store_result gt_plan_store_use(const gt_link_objects *written, const gt_link_objects *read,
-                                  const gt_link_spec *coming, size_t peers, double seconds);
+                                  const gt_link_function *function, const gt_link_spec *coming,
+                                  size_t peers, double seconds);
 
 /* Computes the cost of every rank of regions[].ranks for plan.start + wall_s, in steps of
    plan.billing, and of bytes[from * nregions + to] between regions (all traffic, strategy and

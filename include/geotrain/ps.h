@@ -241,6 +241,7 @@ typedef struct {
   gt_topology topology;
   const size_t *next;      /* as in gt_exchange_spec; with stages, indices of replicas */
   const size_t *workers;   /* likewise */
+  bool objects;            /* messages are objects of a store (gt_outbox_spec.carries) */
   size_t piece;            /* likewise; 0: a frame */
   gt_exchange_codec codec; /* kind GT_CODEC_NONE: float32 */
   const double *weights;   /* nregions */

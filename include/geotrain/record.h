@@ -41,8 +41,9 @@ typedef struct {
 /* What a region has asked of a store since its last start; all 0: it has none.  control: for other
    messages than data. */
 typedef struct {
-  int64_t writes, reads, failed_reads, deletes, bytes_in, bytes_out;
+  int64_t writes, reads, failed_reads, lists, deletes, bytes_in, bytes_out;
   int64_t control_writes, control_reads;
+  double function_s; /* of the region's function: of all its invocations */
 } gt_store_result;
 
 /* Seconds and bytes; seconds of a region are means over its workers.  Under the virtual clock all

@@ -14,6 +14,7 @@ typedef struct {
   const char *const *names;  /* nregions, for error messages; array copied, strings borrowed */
   const gt_link_spec *links; /* nregions: the direction self -> peer; [self] unused; borrowed */
   gt_link_access access;     /* of this region, shared by its links; only for modelled links */
+  gt_link_function function; /* that this region is */
   /* nregions: the rate of a stream of frames from each peer (gt_link_stream_bps), for the model of
      this region's access; copied; NULL: unlimited. */
   const double *stream_bps;
@@ -134,6 +135,7 @@ typedef struct {
 const gt_ledger_row *gt_gateway_ledger(const gt_gateway *gateway, size_t peer);
 /* Returns what has been received from all peers since the gateway was created. */
 gt_link_objects gt_gateway_read(const gt_gateway *gateway);
+const gt_link_function *gt_gateway_function(const gt_gateway *gateway);
 /* Returns the total time in which frames were leaving for the peer. */
 double gt_gateway_wire_s(const gt_gateway *gateway, size_t peer);
 /* Returns the CPU seconds spent in emulation (link model and held frames), from CPU-time

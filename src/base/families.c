@@ -34,6 +34,7 @@ const char *const gt_period_unit_names[] = {GT_PERIOD_UNITS(NAME) NULL};
 const char *const gt_merge_names[] = {GT_MERGES(NAME) NULL};
 const char *const gt_outer_names[] = {GT_OUTERS(NAME) NULL};
 const char *const gt_wan_transport_names[] = {GT_WAN_TRANSPORTS(NAME) NULL};
+const char *const gt_trigger_names[] = {GT_TRIGGERS(NAME) NULL};
 const char *const gt_late_names[] = {GT_LATES(NAME) NULL};
 const char *const gt_on_loss_names[] = {GT_ON_LOSSES(NAME) NULL};
 const char *const gt_rounding_names[] = {GT_ROUNDINGS(NAME) NULL};

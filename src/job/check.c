@@ -47,9 +47,22 @@ static gt_status check_region(const gt_job *job, const char *source, size_t regi
   return GT_OK;
 }
 
+/* A function adds up the data of whole rounds. */
+static gt_status check_function(const gt_job *job, const char *source) {
+  const char *why = NULL;
+  if (!job->sync.central && !job->sync.hub)
+    why = "a region that adds up: sync.central, or sync.hub with sync.topology hub";
+  else if (!gt_strategy_has(job->sync.strategy, GT_GRADIENTS | GT_HAS_OUTER) ||
+           job->sync.quorum < 1)
+    why = "a strategy in which every region waits for all others: ssgd, or sma with sync.quorum 1";
+  if (job->wan.store.trigger == GT_TRIGGER_POLL || !why) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB, "%s: wan.store.trigger is event; expected %s", source, why);
+}
+
 static gt_status check_store(const gt_job *job, const char *source) {
   const char *url = job->wan.store.url;
-  if (url && (strncmp(url, "file:///", 8) == 0 || strncmp(url, "s3://", 5) == 0)) return GT_OK;
+  if (url && (strncmp(url, "file:///", 8) == 0 || strncmp(url, "s3://", 5) == 0))
+    return check_function(job, source);
   return GT_FAIL(GT_ERR_JOB,
                  "%s: wan.store.url is %s%.80s%s; with wan.transport store, expected "
                  "file:///FOLDER or s3://BUCKET/PREFIX",

@@ -228,10 +228,10 @@ static gt_status check_aggregating_sync(const gt_job *job, size_t region, const 
                    "%s: sync.strategy is none, and region %s (ranks 1) only aggregates; expected a "
                    "strategy that exchanges something",
                    source, name);
-  if (job->sync.central)
+  if (job->sync.central && strcmp(name, job->sync.central) != 0)
     return GT_FAIL(GT_ERR_JOB,
                    "%s: sync.central is \"%s\", and region %s (ranks 1) only aggregates; with "
-                   "sync.central, every region must have 2 ranks or more",
+                   "sync.central, every other region must have 2 ranks or more",
                    source, job->sync.central, name);
   if (job->sync.exchange == GT_EXCHANGED_GRADIENT && !constant)
     return GT_FAIL(GT_ERR_JOB,

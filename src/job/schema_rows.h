@@ -96,7 +96,17 @@
 #define MODEL_OF_STORE                                                                             \
   STORE_ROWS("wan.store.", IN_STORE),                                                              \
       OPTIONAL("wan.store.lag", KEY_TIME, 0, AT(wan.store.lag_s), 86400, NULL,                     \
-               "model of the store: time until others see what a region has written")
+               "model of the store: time until others see what a region has written"),             \
+      {"wan.store.trigger",                                                                        \
+       KEY_CHOICE,                                                                                 \
+       0,                                                                                          \
+       AT(wan.store.trigger),                                                                      \
+       .fallback = "poll",                                                                         \
+       .values = gt_trigger_names,                                                                 \
+       .meaning = "model of the store: regions look for messages; or the region of sync.central "  \
+                  "or sync.hub is a function that the store invokes for every message"},           \
+      OPTIONAL("wan.store.start", KEY_TIME, 0, AT(wan.store.start_s), 86400, NULL,                 \
+               "trigger event: time from an object's arrival to the start of the function")
 
 #define IN_FAULT(member) .offset = offsetof(gt_job_fault, member)
 #define FAULT(key, type, flags, member, text)                                                      \

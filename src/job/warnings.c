@@ -66,6 +66,7 @@ static void warn_aggregating(const gt_job *job, say *tell) {
   const gt_topology way = job->sync.topology;
   for (size_t r = 0; r < job->nregions; r++) {
     const char *name = job->regions[r].name;
+    if (job->sync.central && strcmp(job->sync.central, name) == 0) continue;
     const bool elsewhere =
         gt_topology_has(way, GT_ROOT_NAMED) && job->sync.hub && strcmp(job->sync.hub, name) != 0;
     if (gt_job_trains(job, r) || (gt_topology_has(way, GT_ROOTED) && !elsewhere)) continue;

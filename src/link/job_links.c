@@ -7,11 +7,15 @@
 #include "trace.h"
 
 #define TRACE_PERIODS 8.0 /* in a shorter run, or all */
+/* of a function */
+#define UNLIMITED_BPS 1e15
+#define AT_ONCE_S     1e-9
 
 struct gt_links {
   size_t n;
-  gt_link_spec *specs;    /* n x n, row: sender */
-  gt_link_access *access; /* n */
+  gt_link_spec *specs;         /* n x n, row: sender */
+  gt_link_access *access;      /* n */
+  gt_link_function *functions; /* n; NULL: none */
   gt_link_outage *outages;
   gt_link_trace **traces; /* one per file */
   const char **paths;
@@ -84,7 +88,7 @@ static void fill_stored(gt_links *links, const gt_job *job, size_t a, size_t b) 
   spec->latency_s = put_s + job->wan.store.lag_s + get_s;
   spec->back_s = spec->latency_s;
   spec->look_s = fmax(to.latency_s + get_s, 1e-9);
-  spec->every_s = spec->look_s + job->wan.store.poll_s;
+  spec->every_s = fmax(spec->look_s, job->wan.store.poll_s);
 }
 
 /* Returns the lower of two rates; 0: unlimited. */
@@ -104,6 +108,43 @@ gt_link_access gt_links_access(const gt_links *links, size_t region) {
   return links->access[region];
 }
 
+/* ---- functions ------------------------------------------------------------------------------- */
+
+/* Returns the objects of a round for the region: a message of each worker of another one (central),
+   or of each other region. */
+static size_t objects_of(const gt_job *job, size_t region) {
+  size_t n = 0;
+  for (size_t r = 0; r < job->nregions; r++)
+    if (r != region)
+      n += job->sync.central && gt_job_workers(job, r) > 1 ? gt_job_workers(job, r) : 1;
+  return n;
+}
+
+static void find_function(gt_links *links, const gt_job *job) {
+  const char *root = job->sync.central ? job->sync.central : job->sync.hub;
+  if (job->wan.transport != GT_WAN_STORE || job->wan.store.trigger != GT_TRIGGER_EVENT || !root)
+    return;
+  links->functions = GT_NEW_ARRAY(gt_link_function, links->n);
+  for (size_t r = 0; r < links->n; r++) {
+    const gt_job_store at = gt_job_store_of(job, r);
+    if (strcmp(job->regions[r].name, root) != 0) continue;
+    links->functions[r] =
+        (gt_link_function){.objects = objects_of(job, r),
+                           .start = gt_from_seconds(job->wan.store.start_s),
+                           .request = gt_from_seconds(2 * at.latency_s + at.request_s),
+                           .back = gt_from_seconds(at.latency_s + at.request_s)};
+    if (links->access[r].down_bps <= 0) links->access[r].down_bps = UNLIMITED_BPS;
+    for (size_t a = 0; a < links->n; a++) { /* objects are read when they have come */
+      gt_link_spec *spec = &links->specs[a * links->n + r];
+      spec->look_s = spec->every_s = AT_ONCE_S;
+    }
+  }
+}
+
+gt_link_function gt_links_function(const gt_links *links, size_t region) {
+  return links->functions ? links->functions[region] : (gt_link_function){0};
+}
+
 gt_status gt_links_create(gt_links **out, const gt_job *job) {
   gt_links *links = GT_NEW(gt_links);
   gt_status status = GT_OK;
@@ -120,6 +161,7 @@ gt_status gt_links_create(gt_links **out, const gt_job *job) {
   *out = links;
   for (size_t i = 0; i < pairs && stored; i++)
     if (i / n != i % n) fill_stored(links, job, i / n, i % n);
+  find_function(links, job);
   for (size_t i = 0; i < pairs && status == GT_OK && !stored; i++)
     if (i / n != i % n)
       status = fill(links, job, table, i / n, i % n, links->outages + i * job->wan.noutages);
@@ -132,6 +174,10 @@ gt_links *gt_links_among(const gt_links *links, const size_t *regions, size_t n)
   among->n = n;
   among->access = GT_NEW_ARRAY(gt_link_access, n);
   for (size_t i = 0; i < n; i++) among->access[i] = links->access[regions ? regions[i] : i];
+  if (links->functions && !regions) {
+    among->functions = GT_NEW_ARRAY(gt_link_function, n);
+    memcpy(among->functions, links->functions, n * sizeof *among->functions);
+  }
   among->specs = GT_NEW_ARRAY(gt_link_spec, n * n);
   for (size_t i = 0; i < n * n; i++) {
     const size_t a = regions ? regions[i / n] : i / n, b = regions ? regions[i % n] : i % n;
@@ -194,6 +240,7 @@ void gt_links_close(gt_links *links) {
   gt_free(links->outages);
   gt_free(links->specs);
   gt_free(links->access);
+  gt_free(links->functions);
   gt_free(links);
 }
 
@@ -238,18 +285,22 @@ void gt_links_hash(const gt_links *links, char hex[GT_SHA256_HEX]) {
   gt_free(marks);
 }
 
-gt_status gt_links_delays(const gt_links *links, const gt_job *job, gt_ns *delay_min) {
+gt_status gt_links_timed(const gt_links *links, const gt_job *job, const char *why) {
   const bool stored = job->wan.transport == GT_WAN_STORE;
   for (size_t i = 0; i < links->n * links->n; i++) {
-    size_t a = i / links->n, b = i % links->n;
-    delay_min[i] = a == b ? 0 : gt_link_delay_min(&links->specs[i]);
-    if (a != b && delay_min[i] <= 0)
+    const size_t a = i / links->n, b = i % links->n;
+    if (a != b && gt_link_delay_min(&links->specs[i]) <= 0)
       return GT_FAIL(
           GT_ERR_JOB,
-          "%s: the link from %s to %s has no latency; under --clock virtual every pair of regions "
-          "needs one above 0 (%s)",
-          stored ? "wan.store" : "wan.links", job->regions[a].name, job->regions[b].name,
+          "%s: the link from %s to %s has no latency; %s every pair of regions needs one "
+          "above 0 (%s)",
+          stored ? "wan.store" : "wan.links", job->regions[a].name, job->regions[b].name, why,
           stored ? "wan.store.latency" : "wan.links, wan.default");
   }
   return GT_OK;
+}
+
+void gt_links_delays(const gt_links *links, gt_ns *delay_min) {
+  for (size_t i = 0; i < links->n * links->n; i++)
+    delay_min[i] = i / links->n == i % links->n ? 0 : gt_link_delay_min(&links->specs[i]);
 }

@@ -35,7 +35,9 @@ typedef struct {
   uint64_t next_id;
   int64_t sent, taken, received; /* sequences: last one sent; of the peer: acknowledged, received */
   bool held, absent;             /* absent: it is no member */
-  double wan_bytes;              /* total sent, as the peer reports; of this region: as counted */
+  bool owed, answers; /* an acknowledgement waits; data has left since the last one was due */
+  bool paused;        /* data does not leave now */
+  double wan_bytes;   /* total sent, as the peer reports; of this region: as counted */
   gt_ns last_ack;
   outbox_measured measured;
   gt_ns rate_at, rtt_at; /* last measurement of the link's rate, of its round trip */
@@ -80,6 +82,8 @@ struct gt_outbox {
   size_t norphans, orphans_capacity;
 };
 
+/* Sends the acknowledgement of all messages taken. */
+void gt_outbox_send_ack(gt_outbox *o, size_t peer);
 /* outbox.c */
 void gt_outbox_enqueue(gt_outbox *o, size_t peer, const gt_frame_header *head, gt_payload *payload,
                        size_t first, size_t bytes);

@@ -10,9 +10,19 @@
 void gt_outbox_control(gt_outbox *o, size_t peer, gt_frame_header head, const void *body,
                        size_t bytes) {
   if (o->peers[peer].absent && head.kind != GT_MSG_MEMBERS) return;
+  if (o->peers[peer].owed) {
+    o->peers[peer].owed = false;
+    gt_outbox_send_ack(o, peer);
+  }
   head.round = (uint32_t)o->round;
   head.epoch = (uint16_t)o->epoch;
   o->spec.gateway.send(o->spec.gateway.ctx, peer, &head, body, bytes, 0);
+}
+
+void gt_outbox_send_ack(gt_outbox *o, size_t peer) {
+  const outbox_peer *p = &o->peers[peer];
+  gt_outbox_control(o, peer, (gt_frame_header){.kind = GT_MSG_ACK, .value = (uint64_t)p->taken},
+                    NULL, 0);
 }
 
 void gt_outbox_control_all(gt_outbox *o, gt_frame_header head) {

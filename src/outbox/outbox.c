@@ -334,6 +334,11 @@ static void hand_over(gt_outbox *o, size_t peer, outbox_message *m) {
   m->parked = false;
   m->head.round = (uint32_t)o->round;
   m->head.epoch = (uint16_t)o->epoch;
+  if (o->spec.carries) {
+    m->head.acknowledged = (uint64_t)o->peers[peer].taken;
+    o->peers[peer].owed = false;
+    o->peers[peer].answers = true;
+  }
   o->spec.gateway.send(o->spec.gateway.ctx, peer, &m->head, data ? data + m->first : NULL, m->bytes,
                        m->id);
 }
@@ -342,7 +347,7 @@ static void hand_over(gt_outbox *o, size_t peer, outbox_message *m) {
    acknowledgements the gateway holds at most a window; a newer model replaces one in the outbox. */
 static void unpark(gt_outbox *o, size_t peer) {
   outbox_peer *p = &o->peers[peer];
-  if (p->held) return;
+  if (p->held || p->paused) return;
   for (size_t i = 0; i < p->n && i < inflight(o); i++) {
     outbox_message *m = &p->messages[i];
     if (!m->parked) continue;
@@ -475,7 +480,7 @@ void gt_outbox_renew(gt_outbox *o, size_t peer, bool present) {
   o->unacknowledged -= p->n;
   p->n = 0;
   p->sent = p->taken = p->received = 0;
-  p->held = false;
+  p->held = p->owed = p->answers = false;
 }
 
 void gt_outbox_epoch(gt_outbox *o, int64_t epoch, size_t origin) {
@@ -485,14 +490,14 @@ void gt_outbox_epoch(gt_outbox *o, int64_t epoch, size_t origin) {
 
 /* ---- acknowledgements ------------------------------------------------------------------------ */
 
-bool gt_outbox_acknowledged(gt_outbox *o, size_t peer, int64_t sequence) {
+bool gt_outbox_acknowledged(gt_outbox *o, size_t peer, int64_t sequence, bool late) {
   outbox_peer *p = &o->peers[peer];
   size_t gone = 0;
   while (gone < p->n && (int64_t)p->messages[gone].head.sequence <= sequence) {
     outbox_message *m = &p->messages[gone++];
     /* the acknowledgement arrived before the report of its sending */
     if (!m->departed) has_left(o, p, m);
-    gt_links_measure_rate(o, p, m);
+    if (!late) gt_links_measure_rate(o, p, m);
     m->payload->refs--;
     p->last_ack = o->now;
   }
@@ -508,11 +513,22 @@ void gt_outbox_received(gt_outbox *o, size_t peer, int64_t sequence) {
   o->peers[peer].received = sequence;
 }
 
+void gt_outbox_pause(gt_outbox *o, size_t peer, bool pauses) {
+  o->peers[peer].paused = pauses && o->spec.carries;
+  if (o->spec.carries && !pauses) unpark(o, peer);
+}
+
+/* True if a message was posted during a pause, and leaves after it. */
+static bool leaves(const gt_outbox *o, const outbox_peer *p) {
+  return p->paused && !p->held && p->n > 0 && p->n <= inflight(o) && p->messages[p->n - 1].parked;
+}
+
 void gt_outbox_ack(gt_outbox *o, size_t peer, int64_t more) {
   outbox_peer *p = &o->peers[peer];
   p->taken += more;
-  gt_outbox_control(o, peer, (gt_frame_header){.kind = GT_MSG_ACK, .value = (uint64_t)p->taken},
-                    NULL, 0);
+  p->owed = o->spec.carries && (p->answers || leaves(o, p));
+  p->answers = false;
+  if (!p->owed) gt_outbox_send_ack(o, peer);
 }
 
 size_t gt_outbox_unacknowledged(const gt_outbox *o) {

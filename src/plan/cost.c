@@ -302,16 +302,20 @@ gt_plan_requests gt_plan_requests_of(const gt_region_result *regions, size_t nre
 }
 
 gt_store_result gt_plan_store_use(const gt_link_objects *written, const gt_link_objects *read,
-                                  const gt_link_spec *coming, size_t peers, double seconds) {
+                                  const gt_link_function *function, const gt_link_spec *coming,
+                                  size_t peers, double seconds) {
   const int64_t all = read->data + read->control;
-  return (gt_store_result){.writes = written->data,
-                           .reads = read->data,
-                           .failed_reads = gt_link_vain_looks(coming, (double)peers * seconds, all),
-                           .deletes = all,
-                           .bytes_in = read->data_bytes,
-                           .bytes_out = written->data_bytes,
-                           .control_writes = written->control,
-                           .control_reads = read->control};
+  gt_store_result r = {.writes = written->data - function->shared,
+                       .reads = read->data,
+                       .lists = function->lists,
+                       .deletes = all,
+                       .bytes_in = read->data_bytes,
+                       .bytes_out = written->data_bytes - function->shared_bytes,
+                       .control_writes = written->control,
+                       .control_reads = read->control,
+                       .function_s = function->seconds};
+  if (r.lists == 0) r.failed_reads = gt_link_vain_looks(coming, (double)peers * seconds, all);
+  return r;
 }
 
 /* True if a tier that applies is assumed.  A tier applies if the pool's volume reaches it. */

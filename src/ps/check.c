@@ -152,6 +152,8 @@ gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head,
   case GT_MSG_JOINED:
     return check_numbers(ps, from, head, "resumes");
   default:
-    return gt_msg_is_data(head->kind) ? check_data(ps, from, head, body) : GT_OK;
+    if (!gt_msg_is_data(head->kind)) return GT_OK;
+    if (head->acknowledged > 0) GT_TRY(check_ack(ps, from, (int64_t)head->acknowledged));
+    return check_data(ps, from, head, body);
   }
 }

@@ -291,6 +291,7 @@ static void set_members(gt_ps_spec *spec, const gt_ps_basis *of) {
 static void set_objects(gt_ps_spec *spec, const gt_ps_basis *of) {
   const gt_ns silent = gt_from_seconds(of->job->limits.wan_patience_s / HEARTBEATS);
   spec->piece = of->parameters;
+  spec->objects = sizeof(float) * 2 * of->parameters < GT_OBJECT_MAX;
   if (silent > spec->heartbeat) spec->heartbeat = silent;
 }
 

@@ -28,8 +28,8 @@ static void departed(gt_ps *ps, size_t peer, uint64_t cookie) {
   if (gt_outbox_departed(ps->outbox, peer, cookie)) room_at(ps, peer);
 }
 
-static void acknowledged(gt_ps *ps, size_t peer, int64_t sequence) {
-  if (gt_outbox_acknowledged(ps->outbox, peer, sequence)) room_at(ps, peer);
+static void acknowledged(gt_ps *ps, size_t peer, int64_t sequence, bool late) {
+  if (gt_outbox_acknowledged(ps->outbox, peer, sequence, late)) room_at(ps, peer);
 }
 
 /* ---- events of an exchange ------------------------------------------------------------------- */
@@ -152,6 +152,7 @@ static void open_outbox(gt_ps *ps) {
                                  .outbox = spec->outbox,
                                  .window = spec->window,
                                  .with_memory = spec->params.data != NULL,
+                                 .carries = spec->objects,
                                  .limit = ps->apart ? 0 : spec->wan_bytes_limit,
                                  .samples = &ps->totals.samples,
                                  .number = &ps->advance.number,
@@ -283,7 +284,7 @@ static bool catch_up(gt_ps *ps) {
     const int64_t ack = peer->late_ack;
     peer->late = false;
     peer->late_ack = 0;
-    if (ack > 0) acknowledged(ps, p, ack);
+    if (ack > 0) acknowledged(ps, p, ack, false);
     if (!gt_ps_frozen(ps)) gt_ps_tell_strategy(ps, p);
     moved = true;
   }
@@ -374,26 +375,30 @@ void gt_ps_written(gt_ps *ps, int64_t round, gt_ns now) {
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
+/* Returns false if the message is refused. */
+static bool receive(gt_ps *ps, size_t from, const gt_frame_header *head, const void *body,
+                    gt_receipt *receipt) {
+  const gt_ns clock = gt_ps_clock(ps);
+  *receipt = gt_exchange_receive(ps->exchange, ps->replicas.of[from], head, body);
+  if (*receipt == GT_RECEIPT_NONFINITE) count_nonfinite(ps, from);
+  if (ps->peers[from].rejected) return false;
+  gt_outbox_received(ps->outbox, from, (int64_t)head->sequence);
+  const bool routed = (head->flags & GT_FRAME_ROUTED) != 0;
+  const size_t floats = (size_t)(routed ? head->route.count : head->message_bytes / sizeof(float));
+  const double part = head->codec && !routed ? 1 : part_of(ps, head->kind, floats);
+  ps->totals.update += gt_ps_worked(ps, GT_WORK_APPLY, part) - clock;
+  return true;
+}
+
 static void data_message(gt_ps *ps, size_t from, const gt_frame_header *head, const void *body) {
-  const int64_t sequence = (int64_t)head->sequence;
-  const ps_peer *p = &ps->peers[from];
   gt_receipt receipt = GT_RECEIPT_TAKEN;
   /* without an acknowledgement the sender's checkpoint has it */
-  if (gt_ps_frozen(ps) || p->rejected) return;
-  const bool is_new = sequence > gt_outbox_get_view(ps->outbox, from).received;
-  if (is_new) {
-    const gt_ns clock = gt_ps_clock(ps);
-    receipt = gt_exchange_receive(ps->exchange, ps->replicas.of[from], head, body);
-    if (receipt == GT_RECEIPT_NONFINITE) count_nonfinite(ps, from);
-    if (p->rejected) return;
-    gt_outbox_received(ps->outbox, from, sequence);
-    const bool routed = (head->flags & GT_FRAME_ROUTED) != 0;
-    const size_t floats =
-        (size_t)(routed ? head->route.count : head->message_bytes / sizeof(float));
-    const double part = head->codec && !routed ? 1 : part_of(ps, head->kind, floats);
-    ps->totals.update += gt_ps_worked(ps, GT_WORK_APPLY, part) - clock;
-  }
-  if (receipt != GT_RECEIPT_HELD) gt_outbox_ack(ps->outbox, from, is_new);
+  if (gt_ps_frozen(ps) || ps->peers[from].rejected) return;
+  const bool is_new = (int64_t)head->sequence > gt_outbox_get_view(ps->outbox, from).received;
+  gt_outbox_pause(ps->outbox, from, true);
+  const bool taken = !is_new || receive(ps, from, head, body, &receipt);
+  if (taken && receipt != GT_RECEIPT_HELD) gt_outbox_ack(ps->outbox, from, is_new);
+  gt_outbox_pause(ps->outbox, from, false);
 }
 
 static void ping(gt_ps *ps, size_t from, const gt_frame_header *head) {
@@ -420,9 +425,10 @@ static void pipeline_message(gt_ps *ps, size_t from, const gt_frame_header *head
 
 /* The state before the own checkpoint must not know of messages that the peer has taken after its
    own. */
-static void ack(gt_ps *ps, size_t from, int64_t sequence) {
+/* carried: by data (gt_outbox_spec). */
+static void ack(gt_ps *ps, size_t from, int64_t sequence, bool carried) {
   if (!gt_ps_ahead(ps, from)) {
-    acknowledged(ps, from, sequence);
+    acknowledged(ps, from, sequence, carried);
     return;
   }
   ps->peers[from].late = true;
@@ -469,10 +475,11 @@ gt_status gt_ps_message(gt_ps *ps, size_t from, const gt_frame_header *head, con
   switch ((gt_msg_kind)head->kind) {
   case GT_MSG_UPDATE:
   case GT_MSG_STATE:
+    if (head->acknowledged > 0) ack(ps, from, (int64_t)head->acknowledged, true);
     data_message(ps, from, head, payload);
     break;
   case GT_MSG_ACK:
-    ack(ps, from, (int64_t)head->value);
+    ack(ps, from, (int64_t)head->value, false);
     break;
   case GT_MSG_PING:
     ping(ps, from, head);

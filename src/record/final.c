@@ -450,6 +450,8 @@ static void print_store(FILE *to, const gt_summary *s) {
     sum.reads += r->reads;
     sum.failed_reads += r->failed_reads;
     sum.deletes += r->deletes;
+    sum.lists += r->lists;
+    sum.function_s += r->function_s;
     sum.control_writes += r->control_writes;
     sum.control_reads += r->control_reads;
   }
@@ -460,6 +462,9 @@ static void print_store(FILE *to, const gt_summary *s) {
                      " writes, %" PRId64 " reads",
                      sum.writes, sum.reads, sum.failed_reads, sum.deletes, sum.control_writes,
                      sum.control_reads);
+  if (sum.lists > 0)
+    gt_print_wrapped(to, LABEL, "function       %" PRId64 " invocations, %.3f s", sum.lists,
+                     sum.function_s);
 }
 
 static void print_warnings(FILE *to, const gt_summary *s) {

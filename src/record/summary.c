@@ -193,16 +193,13 @@ static const field codec_fields[] = {
     NAMED("decode_s", gt_region_result, codec.decode_s, NUMBER),
 };
 
+#define STORE(member) NAMED(#member, gt_region_result, store.member, INT64)
 static const field store_fields[] = {
-    NAMED("writes", gt_region_result, store.writes, INT64),
-    NAMED("reads", gt_region_result, store.reads, INT64),
-    NAMED("failed_reads", gt_region_result, store.failed_reads, INT64),
-    NAMED("deletes", gt_region_result, store.deletes, INT64),
-    NAMED("bytes_in", gt_region_result, store.bytes_in, INT64),
-    NAMED("bytes_out", gt_region_result, store.bytes_out, INT64),
-    NAMED("control_writes", gt_region_result, store.control_writes, INT64),
-    NAMED("control_reads", gt_region_result, store.control_reads, INT64),
-};
+    STORE(writes),        STORE(reads),
+    STORE(failed_reads),  STORE(lists),
+    STORE(deletes),       STORE(bytes_in),
+    STORE(bytes_out),     STORE(control_writes),
+    STORE(control_reads), NAMED("function_s", gt_region_result, store.function_s, NUMBER)};
 
 #define PHASE(constant, key, title)                                                                \
   {key, NUMBER, offsetof(gt_region_result, phase_s) + (constant) * sizeof(double), sizeof(double)},

@@ -429,6 +429,11 @@ static gt_status open_model(gt_run *run) {
 static gt_status check_clock(const gt_run *run) {
   const gt_job *job = run->job;
   if (job->compute_emulate) GT_TRY(gt_cost_check(job, "for compute.emulate"));
+  if (!run->options->virtual_clock &&
+      gt_links_function(run->links, run->roles.region_id).objects > 0)
+    return GT_FAIL(GT_ERR_JOB,
+                   "wan.store.trigger is event, which is a model only; expected poll, or --clock "
+                   "virtual");
   if (!run->options->virtual_clock) return GT_OK;
   if (job->wan.transport == GT_WAN_TCP)
     return GT_FAIL(
@@ -436,10 +441,7 @@ static gt_status check_clock(const gt_run *run) {
         "wan.transport is tcp under --clock virtual; expected mpi or the model of a store, "
         "because the regions agree on virtual time in one MPI world");
   GT_TRY(gt_cost_check(job, "under --clock virtual"));
-  gt_ns *delays = GT_NEW_ARRAY(gt_ns, job->nregions * job->nregions);
-  gt_status status = gt_links_delays(run->links, job, delays);
-  gt_free(delays);
-  return status;
+  return gt_links_timed(run->links, job, "under --clock virtual");
 }
 
 static gt_status open_links(gt_run *run) {
@@ -474,6 +476,7 @@ gt_gateway *gt_setup_gateway(const gt_run *run, size_t payload_max,
                           .self = self,
                           .links = gt_links_from(run->links, self),
                           .access = gt_links_access(run->links, self),
+                          .function = gt_links_function(run->links, self),
                           .stream_bps = streams,
                           .emulate = job->wan.emulate,
                           .virtual_clock = run->options->virtual_clock,

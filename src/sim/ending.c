@@ -24,7 +24,7 @@ static gt_store_result store_of(const sim_region *r, double seconds) {
     if (p != r->id) gt_sim_written(&r->wires[p], &written);
   if (peers == 0) return (gt_store_result){0};
   const gt_link_spec *coming = &gt_links_from(r->sim->spec.links, r->id == 0 ? 1 : 0)[r->id];
-  return gt_plan_store_use(&written, &r->read, coming, peers, seconds);
+  return gt_plan_store_use(&written, &r->read, &r->function, coming, peers, seconds);
 }
 
 void gt_sim_end_result(sim_region *r) {

@@ -121,6 +121,7 @@ struct sim_region {
   gt_landing landing; /* frames at the access */
   uint64_t arrived;   /* frames so far, which define their order */
   gt_link_objects read;
+  gt_link_function function;
   uint64_t *ready; /* one bit per peer: its wire can move now */
   /* the end */
   gt_ending ending;

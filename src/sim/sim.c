@@ -430,17 +430,7 @@ static gt_status check(const gt_sim_spec *spec) {
   GT_TRY(gt_cost_check(job, "to simulate"));
   GT_TRY(gt_ps_check_routes(job));
   GT_TRY(check_pipe(spec));
-  for (size_t a = 0; a < job->nregions; a++) {
-    const gt_link_spec *links = gt_links_from(spec->links, a);
-    for (size_t b = 0; b < job->nregions; b++)
-      if (a != b && gt_link_delay_min(&links[b]) <= 0)
-        return GT_FAIL(
-            GT_ERR_JOB,
-            "wan.links: the link from %s to %s has no latency; to simulate them every pair of "
-            "regions needs one above 0 (wan.links, wan.default)",
-            job->regions[a].name, job->regions[b].name);
-  }
-  return GT_OK;
+  return gt_links_timed(spec->links, job, "to simulate it");
 }
 
 static sim_faults *open_faults(const gt_job *job) {

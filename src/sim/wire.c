@@ -102,6 +102,8 @@ void gt_sim_wires_open(sim_region *r, const sim_wire_hooks *hooks) {
   r->up.rate_bps = access.up_bps;
   if (access.down_bps > 0) /* 8 bytes for each pair of regions */
     gt_landing_open(&r->landing, sim->n, access.down_bps);
+  r->function = gt_links_function(sim->spec.links, r->id);
+  if (r->function.objects > 0) r->landing.function = &r->function;
   for (size_t p = 0; p < sim->n; p++) {
     sim_list none = {SIM_NONE, SIM_NONE};
     sim_wire *w = &r->wires[p];
@@ -247,7 +249,12 @@ static bool fill(sim_region *r, size_t peer, gt_ns now) {
   const bool whole = link->look_s > 0;
   const size_t bytes = gt_frame_take(&left, header_bytes(m), whole);
   m->taken = m->bytes - left;
-  const gt_link_times times = gt_wire_send(&w->wire, link, &r->up, bytes, m->queued);
+  const struct gt_link_written what = {.queued = m->queued,
+                                       .value = m->head.value,
+                                       .bytes = bytes,
+                                       .kind = m->head.kind,
+                                       .range = m->head.range};
+  const gt_link_times times = gt_function_write(&r->function, &w->wire, link, &r->up, &what);
   if (left == 0) has_begun_to_leave(sim, w, q, i, times.depart, whole);
   travel(r, peer, i, bytes, left == 0, times.arrive);
   if (left == 0) drop_user(sim, i);
@@ -358,6 +365,7 @@ static bool put(sim_region *r, const gt_heap_entry *e) {
   const gt_landing_frame frame = {.arrive = e->at,
                                   .from = from,
                                   .bytes = e->b & ~LAST_FRAME,
+                                  .kind = sim->messages[e->a].head.kind,
                                   .stream_bps =
                                       gt_link_stream_bps(link, sim->regions[from].up.rate_bps),
                                   .of.number = (uint64_t)((e->b & LAST_FRAME) != 0) << 32 | e->a};
@@ -404,6 +412,7 @@ void gt_sim_wire_cut(sim_region *r, size_t peer, bool cut) {
 }
 
 void gt_sim_arrivals_clear(sim_region *r) {
+  gt_landing_release(&r->landing, 0);
   while (r->landing.busy) drop_user(r->sim, (uint32_t)gt_landing_take(&r->landing).of.number);
   while (r->arrivals.n > 0) drop_user(r->sim, gt_heap_pop(&r->arrivals).a);
 }

@@ -58,7 +58,8 @@ static gt_store_result modelled(const gt_server *s) {
       if (gt_msg_is_data(k)) written.data_bytes += rows[k].wire_bytes;
     }
   }
-  return gt_plan_store_use(&written, &read, coming, peers, gt_server_elapsed(s));
+  return gt_plan_store_use(&written, &read, gt_gateway_function(s->gateway), coming, peers,
+                           gt_server_elapsed(s));
 }
 
 static gt_store_result store_of(const gt_server *s) {

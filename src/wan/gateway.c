@@ -11,7 +11,6 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
    bound reports. */
 #define REPORT_LINK ((size_t)4 << 10)
 #define ALIGNMENT   ((size_t)64)
-#define WHOLE_MAX   ((size_t)1 << 30) /* a frame's size has 32 bits */
 /* frames in flight, if each is a whole message; larger ones leave no memory behind */
 #define DISCARDED    (2 * GT_FRAME_PAYLOAD_MAX)
 #define WHOLE_WINDOW (2 + GT_LINK_CONTROL_FRAMES)
@@ -48,16 +47,19 @@ gt_gateway *gt_gateway_create(gt_peers *servers, const gt_gateway_spec *spec,
   g->ops = spec->endpoint ? spec->endpoint->ops : &gt_transport_mpi;
   g->seed = spec->seed;
   g->access = spec->access;
+  g->function = spec->function;
   if (g->timing->modelled) g->up.rate_bps = g->access.up_bps;
   gt_landing_open(&g->landing, g->nregions, g->timing->modelled ? g->access.down_bps : 0);
+  if (g->function.objects > 0) g->landing.function = &g->function;
   size_t least = spec->payload_max > GT_FRAME_MIN ? spec->payload_max : GT_FRAME_MIN,
          report = gt_gateway_report_max(g->nregions);
   g->message_max = least > report ? least : report;
   g->group_max = spec->group_max;
   const bool whole = spec->links[g->self == 0 && g->nregions > 1].look_s > 0;
-  g->frame_max = !whole                       ? gt_link_frame_payload(spec->payload_max)
-                 : g->message_max < WHOLE_MAX ? g->message_max
-                                              : WHOLE_MAX;
+  g->whole = whole && g->message_max <= GT_OBJECT_MAX;
+  g->frame_max = !whole                           ? gt_link_frame_payload(spec->payload_max)
+                 : g->message_max < GT_OBJECT_MAX ? g->message_max
+                                                  : GT_OBJECT_MAX;
   g->senders = GT_NEW_ARRAY(gt_sender, g->nregions);
   g->receivers = GT_NEW_ARRAY(gt_receiver, g->nregions);
   size_t *windows = GT_NEW_ARRAY(size_t, g->nregions);
@@ -186,7 +188,7 @@ static bool fill(gt_gateway *g, size_t peer, gt_ns now) {
   gt_slot *slot = gt_sender_slot(s, s->filled);
   size_t left = m->bytes - m->taken, count = left < g->frame_max ? left : g->frame_max;
   gt_frame_header head = m->head;
-  if (!gt_msg_is_control(head.kind)) head.frame_offset = m->taken;
+  if (!gt_msg_is_control(head.kind) && !g->whole) head.frame_offset = m->taken;
   head.frame_bytes = (uint32_t)count;
   const size_t header = gt_header_bytes(&head);
   memcpy(slot->frame, &head, header);

@@ -214,6 +214,7 @@ struct gt_gateway {
   size_t nregions, self, frame_max, message_max, group_max; /* payload bytes */
   gt_gateway_events events;
   const char **names; /* nregions */
+  bool whole;         /* each message is one frame */
   size_t wire_max;    /* bytes of the longest frame with its header */
   const gt_transport_ops *ops;
   gt_transport *transport;
@@ -227,6 +228,7 @@ struct gt_gateway {
   gt_landing landing;      /* the same for received frames; `frame` is a gt_held_frame */
   gt_held_frame *spare;    /* free list */
   gt_link_objects read;    /* received */
+  gt_link_function function;
   gt_ns emulation_cpu;
   /* Under the virtual clock; else NULL. */
   gt_agreement *agreement;
@@ -245,7 +247,7 @@ gt_out_queue *gt_sender_next_queue(gt_sender *s, bool modelled, gt_ns now);
 /* True if a slot is free for a frame of any kind. */
 bool gt_sender_has_room(const gt_sender *s);
 /* Puts the frame on its modelled link: sets when it leaves and arrives. */
-void gt_sender_step(gt_sender *s, gt_access *up, gt_slot *slot, gt_ns queued);
+void gt_sender_step(gt_gateway *g, size_t peer, gt_slot *slot, gt_ns queued);
 /* Returns when the sender needs the next poll. */
 gt_ns gt_sender_due(const gt_sender *s, bool modelled);
 

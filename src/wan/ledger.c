@@ -29,6 +29,10 @@ gt_link_objects gt_gateway_read(const gt_gateway *gateway) {
   return gateway->read;
 }
 
+const gt_link_function *gt_gateway_function(const gt_gateway *gateway) {
+  return &gateway->function;
+}
+
 double gt_gateway_emulation_s(const gt_gateway *gateway) {
   return gt_seconds(gateway->emulation_cpu);
 }

@@ -21,7 +21,7 @@ static void schedule_now(gt_gateway *g, size_t peer, gt_slot *slot, gt_ns queued
 static void schedule_by_link(gt_gateway *g, size_t peer, gt_slot *slot, gt_ns queued, gt_ns now) {
   (void)now;
   gt_ns begin = cpu_now();
-  gt_sender_step(&g->senders[peer], &g->up, slot, queued);
+  gt_sender_step(g, peer, slot, queued);
   g->emulation_cpu += cpu_now() - begin;
 }
 

@@ -14,6 +14,10 @@ static const char *route_fault(const gt_frame_header *head) {
   return head->route.weight == 0 ? NULL : "is an activation with a weight";
 }
 
+static uint64_t offset_of(const gt_gateway *g, const gt_frame_header *head) {
+  return gt_msg_is_control(head->kind) || g->whole ? 0 : head->frame_offset;
+}
+
 static const char *header_fault(const gt_gateway *g, size_t peer, const gt_frame_header *head,
                                 size_t bytes) {
   if (bytes < GT_FRAME_HEADER_BYTES) return "is shorter than a header";
@@ -27,7 +31,7 @@ static const char *header_fault(const gt_gateway *g, size_t peer, const gt_frame
   if (head->kind == GT_MSG_GROUP && g->group_max == 0) return "has an unknown kind";
   if (head->message_bytes > gt_message_max(g, head->kind))
     return "belongs to a message larger than any of this job";
-  const uint64_t offset = gt_msg_is_control(head->kind) ? 0 : head->frame_offset;
+  const uint64_t offset = offset_of(g, head);
   if (offset > head->message_bytes || head->frame_bytes > head->message_bytes - offset)
     return "reaches beyond its message";
   if (head->frame_bytes == 0 && head->message_bytes != 0)
@@ -81,11 +85,12 @@ static bool same_message(const gt_frame_header *a, const gt_frame_header *b) {
 }
 
 /* Frames of a data or bulk message come in order; only control frames can come between them. */
-static const char *sequel_fault(const gt_receiver *r, const gt_frame_header *head) {
-  if (!r->assembling)
-    return head->frame_offset == 0 ? NULL : "continues a message that has not begun";
+static const char *sequel_fault(const gt_gateway *g, const gt_receiver *r,
+                                const gt_frame_header *head) {
+  const uint64_t offset = offset_of(g, head);
+  if (!r->assembling) return offset == 0 ? NULL : "continues a message that has not begun";
   if (!same_message(head, &r->head)) return "interrupts another message";
-  return head->frame_offset == r->have ? NULL : "leaves a gap in its message";
+  return offset == r->have ? NULL : "leaves a gap in its message";
 }
 
 static void forget_message(gt_receiver *r) {
@@ -108,7 +113,7 @@ static void take_frame(gt_gateway *g, size_t peer, const gt_frame_header *head,
                        const uint8_t *payload, gt_ns now) {
   gt_receiver *r = &g->receivers[peer];
   if (!gt_msg_is_control(head->kind)) {
-    const char *fault = sequel_fault(r, head);
+    const char *fault = sequel_fault(g, r, head);
     if (fault) refuse(g, peer, head, gt_header_bytes(head) + (size_t)head->frame_bytes, fault);
   }
   if (head->frame_bytes == head->message_bytes) {
@@ -180,6 +185,7 @@ static void put(gt_gateway *g, gt_held_frame *h, gt_ns now) {
   const gt_landing_frame frame = {.arrive = h->arrive,
                                   .from = h->peer,
                                   .bytes = h->bytes,
+                                  .kind = gt_receive_header(h->frame, h->bytes).kind,
                                   .stream_bps = g->receivers[h->peer].stream_bps,
                                   .of.frame = h};
   if (gt_landing_put(&g->landing, &frame)) hand_on_held(g, h, now);
@@ -207,6 +213,7 @@ static void close_queue(gt_held_frame *h) {
 }
 
 void gt_receive_close(gt_gateway *g) {
+  gt_landing_release(&g->landing, 0);
   while (gt_landing_next(&g->landing) != GT_NEVER)
     put_back(g, gt_landing_take(&g->landing).of.frame);
   gt_landing_close(&g->landing);

@@ -29,8 +29,15 @@ gt_out_queue *gt_sender_next_queue(gt_sender *s, bool modelled, gt_ns now) {
 
 /* The frame counts as ready since it was queued, however late the poll, so late polls do not lower
    the link's throughput. */
-void gt_sender_step(gt_sender *s, gt_access *up, gt_slot *slot, gt_ns queued) {
-  const gt_link_times times = gt_wire_send(&s->wire, &s->spec, up, slot->bytes, queued);
+void gt_sender_step(gt_gateway *g, size_t peer, gt_slot *slot, gt_ns queued) {
+  gt_sender *s = &g->senders[peer];
+  const gt_frame_header head = gt_receive_header(slot->frame, slot->bytes);
+  const struct gt_link_written what = {.queued = queued,
+                                       .value = head.value,
+                                       .bytes = slot->bytes,
+                                       .kind = head.kind,
+                                       .range = head.range};
+  const gt_link_times times = gt_function_write(&g->function, &s->wire, &s->spec, &g->up, &what);
   slot->depart = times.depart;
   slot->arrive = times.arrive;
 }

@@ -22,7 +22,7 @@ bool gt_gateway_take(gt_gateway *gateway) {
 /* The arrival time follows the frame, and the next round announces it to the peers. */
 static void schedule(gt_gateway *g, size_t peer, gt_slot *slot, gt_ns queued, gt_ns now) {
   (void)now;
-  gt_sender_step(&g->senders[peer], &g->up, slot, queued);
+  gt_sender_step(g, peer, slot, queued);
   memcpy(slot->frame + slot->bytes, &slot->arrive, sizeof slot->arrive);
   gt_agreement_sent(g->agreement, peer, slot->arrive);
 }

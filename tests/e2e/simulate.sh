@@ -68,6 +68,9 @@ wan: {transport: store, store: {url: "s3://none/run", poll: 20 ms, upload: 90 Mb
 checkpoint: {every: {steps: 9}}
 YAML
 
+# A region is a function that the store invokes.
+sed -e 's/^sync: .*/sync: {central: hub}/' -e '/^wan:/d' -e 's/^compute: /wan: {transport: store, store: {url: "s3:\/\/none\/run", trigger: event, start: 40 ms, upload: 90 Mbit\/s, download: 160 Mbit\/s, latency: 12 ms}}\n&/' last.yaml >function.yaml
+
 # cell JOB STRATEGY PERIOD LOCAL [TOPOLOGY, or central=REGION, or hub=REGION [KEY=VALUE...]]
 cell() {
   local name="$1-$2-$3-$4-${5:-mesh}${6:+-${*:6}}" key
@@ -75,6 +78,7 @@ cell() {
   case ${5:-mesh} in
     central=*) sets+=(--set "sync.$5") ;;
     hub=*) sets+=(--set "sync.$5" --set sync.topology=hub) ;;
+    central) ;;
     tree) sets+=(--set sync.hub=null --set sync.topology=tree) ;;
     *) sets+=(--set "sync.topology=${5:-mesh}") ;;
   esac
@@ -116,11 +120,13 @@ else
   cell lead sma 3 sync hub=hub
   cell three sma 2 sync hub=a sync.quorum=0.6 'sync.grace=20 ms'
   cell stored sma 4 sync hub=b
+  cell function ssgd 1 sync central
   if [ $full = yes ]; then
     cell stored asgd-ga 2 async
     cell stored ssgd 1 sync central=c
     cell stored ssgd 1 sync ring
     cell stored ama 3 sync tree
+    cell function sma 3 sync hub=hub sync.central=null
     cell four asgd-ga 8 sync
     cell three ama 8 async
     cell three sma 8 sync hub
@@ -162,7 +168,9 @@ refused() {
 grep -v '^compute' four.yaml >no-compute.yaml
 refused 'no compute' 'compute.step is not given for region' no-compute.yaml
 refused 'no latency' 'has no latency' four.yaml --set 'wan.default.latency=0 s'
-refused 'a store without latency' 'wan.store: the link from a to b has no latency.*(wan.store.latency)' stored.yaml --set wan.store.latency=null --set wan.store.request=null --set wan.store.lag=null --set regions.2.store=null
+refused 'a store without latency' 'wan.store: the link from a to b has no latency; to simulate it.*(wan.store.latency)' stored.yaml --set wan.store.latency=null --set wan.store.request=null --set wan.store.lag=null --set regions.2.store=null
+refused 'a function without a root' 'wan.store.trigger is event; expected a region that adds up' stored.yaml --set wan.store.trigger=event
+refused 'a function that does not wait' 'wan.store.trigger is event; expected a strategy in which every region waits' function.yaml --set sync.strategy=asgd
 refused 'no job' 'one job file' three.yaml four.yaml
 
 finish

@@ -49,7 +49,7 @@ static void depart(region *r, size_t to) {
   size_t i = 0;
   while (r->to[i] != to || r->cookies[i] == 0) i++;
   assert_true(gt_outbox_departed(r->outbox, to, r->cookies[i]));
-  assert_true(gt_outbox_acknowledged(r->outbox, to, (int64_t)r->heads[i].sequence));
+  assert_true(gt_outbox_acknowledged(r->outbox, to, (int64_t)r->heads[i].sequence, false));
   r->cookies[i] = 0;
 }
 

@@ -203,7 +203,7 @@ static void acknowledge(world *w, size_t a, size_t b, size_t group) {
   const member *m = member_of(w, group, a, &self);
   link->acks[group]--;
   link->in_flight--;
-  assert_true(gt_outbox_acknowledged(m->outbox, b, ++link->acked[group]));
+  assert_true(gt_outbox_acknowledged(m->outbox, b, ++link->acked[group], false));
   member_of(w, group, b, &peer);
   gt_exchange_room(m->exchange, peer);
 }

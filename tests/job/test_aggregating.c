@@ -78,7 +78,7 @@ static void what_does_not_fit(void) {
                                    "aggregates; expected a strategy that exchanges something");
   refused("sync={strategy: ssgd, central: a}",
           "@: sync.central is \"a\", and region hub (ranks 1) only aggregates; with sync.central, "
-          "every region must have 2 ranks or more");
+          "every other region must have 2 ranks or more");
 }
 
 /* A gradient is applied at the receiver's rate, which follows its own steps. */
