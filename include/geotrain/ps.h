@@ -217,6 +217,7 @@ typedef struct {
   /* nworkers 0: an aggregating region, which makes no steps; its weight and order.n are 0 */
   size_t nregions, self, nworkers;
   bool local_async;
+  bool objects; /* messages are objects of a store (gt_outbox_spec.carries) */
   const gt_sync_ops *strategy;
   /* The stages of this region, if the regions hold the stages of one pipeline. nstages 0: no
      pipeline; every worker computes the gradient of all parameters. */
@@ -241,7 +242,6 @@ typedef struct {
   gt_topology topology;
   const size_t *next;      /* as in gt_exchange_spec; with stages, indices of replicas */
   const size_t *workers;   /* likewise */
-  bool objects;            /* messages are objects of a store (gt_outbox_spec.carries) */
   size_t piece;            /* likewise; 0: a frame */
   gt_exchange_codec codec; /* kind GT_CODEC_NONE: float32 */
   const double *weights;   /* nregions */
