@@ -444,6 +444,8 @@ void gt_job_warn_region(const gt_job *job, size_t region, int64_t samples,
    its fastest device as samples_per_s.  Loading a job replaces the region's own values by those of
    a profile.  Default speed: 1.  Default evaluation rate: three times the training rate. */
 gt_job_compute gt_job_compute_of(const gt_job *job, size_t region);
+/* True if the region is a function that the store invokes (wan.store.trigger). */
+bool gt_job_is_function(const gt_job *job, size_t region);
 /* Returns the model of the store as the region reaches it: its values, or those of the job. */
 gt_job_store gt_job_store_of(const gt_job *job, size_t region);
 /* Returns the speed of a worker's device relative to gt_job_compute_of: 1 unless the rate comes

@@ -98,6 +98,10 @@ typedef struct {
   double min_s;
   bool has_place, assumed; /* assumed: applies to min_s */
   size_t site;             /* of the place */
+  /* Of a region that is a function, with a place: USD per GB of memory and second, by size, borrowed
+     from the catalogue. */
+  const gt_rate *function;
+  size_t nfunction;
 } gt_job_region_prices;
 
 /* The cost of data from one site to another: rates in USD per GB, borrowed from the catalogue, in
@@ -115,9 +119,9 @@ typedef struct {
   gt_job_tariff *tariffs; /* nsites x nsites; row: sender */
   size_t nsites, npools;
   struct {
-    bool known;               /* all traffic passes a store with a place */
-    size_t site;              /* of the store */
-    gt_job_price read, write; /* of a request */
+    bool known;                     /* all traffic passes a store with a place */
+    size_t site;                    /* of the store */
+    gt_job_price read, write, list; /* of a request */
   } store;
   /* prices that are not known, for messages: "workers of eu", "PS of eu", "egress of eu", "requests
      of the store"; none if `known` is false */

@@ -6,13 +6,6 @@
 #include "geotrain/link.h"
 #include "geotrain/record.h"
 
-/* Requests to a store, of all regions; failed reads are reads. */
-typedef struct {
-  double reads, writes;
-} gt_plan_requests;
-
-/* Returns the requests of these regions; none: they have no store. */
-gt_plan_requests gt_plan_requests_of(const gt_region_result *regions, size_t nregions);
 /* Returns the requests of a region whose messages pass the model of a store: what it has written and
    read in this time, and its looks in vain for messages of `peers` regions.  coming: a link to the
    region. */
@@ -23,9 +16,9 @@ gt_store_result gt_plan_store_use(const gt_link_objects *written, const gt_link_
 /* Computes the cost of every rank of regions[].ranks for plan.start + wall_s, in steps of
    plan.billing, and of bytes[from * nregions + to] between regions (all traffic, strategy and
    other; NULL: none).  With a store, the egress of a region is what it writes to the store and what
-   it reads from there.  requests: NULL: not known.  Items without a price cost nothing and are
+   it reads from there.  regions: what each has asked of the store, nregions; NULL: not known.  Items without a price cost nothing and are
    named in out->missing.  `prices` are those of `job`; both are borrowed for the call.  Never
    fails; the caller closes *out. */
 void gt_plan_job_cost(gt_cost_result *out, const gt_job *job, const gt_job_prices *prices,
-                      double wall_s, const double *bytes, const gt_plan_requests *requests);
+                      double wall_s, const double *bytes, const gt_region_result *regions);
 void gt_plan_job_cost_close(gt_cost_result *cost);

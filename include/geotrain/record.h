@@ -43,6 +43,8 @@ typedef struct {
 typedef struct {
   int64_t writes, reads, failed_reads, lists, deletes, bytes_in, bytes_out;
   int64_t control_writes, control_reads;
+  /* messages to several regions that were one object: bytes of the others, which bytes_out lacks */
+  int64_t bytes_shared;
   double function_s; /* of the region's function: of all its invocations */
 } gt_store_result;
 

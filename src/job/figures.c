@@ -1,4 +1,6 @@
 /* The cost of work, from the values of the job, its regions and their devices. */
+#include <string.h>
+
 #include "internal.h"
 
 static double said(double own, double general) {
@@ -57,6 +59,12 @@ gt_job_compute gt_job_compute_of(const gt_job *job, size_t region) {
   double rate = c.step_s > 0 ? (double)job->train.batch / c.step_s : c.samples_per_s;
   c.eval_samples_per_s = said(c.eval_samples_per_s, 3 * rate);
   return c;
+}
+
+bool gt_job_is_function(const gt_job *job, size_t region) {
+  const char *root = job->sync.central ? job->sync.central : job->sync.hub;
+  return job->wan.transport == GT_WAN_STORE && job->wan.store.trigger == GT_TRIGGER_EVENT && root &&
+         strcmp(job->regions[region].name, root) == 0;
 }
 
 gt_job_store gt_job_store_of(const gt_job *job, size_t region) {

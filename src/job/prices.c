@@ -94,13 +94,15 @@ static gt_status find_sites(gt_job_prices *p, const gt_job *job, site_entry *sit
 static gt_status find_store(gt_job_prices *p, const gt_job *job, site_entry *sites,
                             size_t *nclouds) {
   gt_rate_site site;
-  const gt_rate *read, *write;
+  const gt_rate *read, *write, *list;
   size_t n;
   if (job->wan.transport != GT_WAN_STORE || !job->wan.store.place) return GT_OK;
   GT_TRY(gt_catalogue_site(p->catalogue, "wan.store.place", job->wan.store.place, &site));
   GT_TRY(gt_catalogue_rate(p->catalogue, GT_RATE_READ, site, NULL, &read, &n));
   GT_TRY(gt_catalogue_rate(p->catalogue, GT_RATE_WRITE, site, NULL, &write, &n));
+  list = gt_catalogue_find(p->catalogue, GT_RATE_LIST, site, NULL, &n);
   p->store.known = true;
+  if (list) p->store.list = (gt_job_price){list->value, list->assumed};
   p->store.read = (gt_job_price){read->value, read->assumed};
   p->store.write = (gt_job_price){write->value, write->assumed};
   p->store.site = site_of(p, sites, nclouds, site);
@@ -219,8 +221,13 @@ static gt_status find_all(gt_job_prices *p, const gt_job *job, site_entry *sites
   GT_TRY(find_sites(p, job, sites, &nclouds));
   GT_TRY(find_store(p, job, sites, &nclouds));
   GT_TRY(find_tariffs(p, sites, nclouds));
-  for (size_t r = 0; r < job->nregions; r++)
-    GT_TRY(find_machines(p, &job->regions[r], &p->regions[r], sites));
+  for (size_t r = 0; r < job->nregions; r++) {
+    gt_job_region_prices *to = &p->regions[r];
+    GT_TRY(find_machines(p, &job->regions[r], to, sites));
+    if (to->has_place && gt_job_is_function(job, r))
+      GT_TRY(gt_catalogue_rate(p->catalogue, GT_RATE_FUNCTION_GB_S, sites[to->site].site, NULL,
+                               &to->function, &to->nfunction));
+  }
   find_missing(p, job);
   return GT_OK;
 }

@@ -121,23 +121,20 @@ static size_t objects_of(const gt_job *job, size_t region) {
 }
 
 static void find_function(gt_links *links, const gt_job *job) {
-  const char *root = job->sync.central ? job->sync.central : job->sync.hub;
-  if (job->wan.transport != GT_WAN_STORE || job->wan.store.trigger != GT_TRIGGER_EVENT || !root)
-    return;
+  size_t r = 0;
+  while (r < links->n && !gt_job_is_function(job, r)) r++;
+  if (r == links->n) return;
+  const gt_job_store at = gt_job_store_of(job, r);
   links->functions = GT_NEW_ARRAY(gt_link_function, links->n);
-  for (size_t r = 0; r < links->n; r++) {
-    const gt_job_store at = gt_job_store_of(job, r);
-    if (strcmp(job->regions[r].name, root) != 0) continue;
-    links->functions[r] =
-        (gt_link_function){.objects = objects_of(job, r),
-                           .start = gt_from_seconds(job->wan.store.start_s),
-                           .request = gt_from_seconds(2 * at.latency_s + at.request_s),
-                           .back = gt_from_seconds(at.latency_s + at.request_s)};
-    if (links->access[r].down_bps <= 0) links->access[r].down_bps = UNLIMITED_BPS;
-    for (size_t a = 0; a < links->n; a++) { /* objects are read when they have come */
-      gt_link_spec *spec = &links->specs[a * links->n + r];
-      spec->look_s = spec->every_s = AT_ONCE_S;
-    }
+  links->functions[r] =
+      (gt_link_function){.objects = objects_of(job, r),
+                         .start = gt_from_seconds(job->wan.store.start_s),
+                         .request = gt_from_seconds(2 * at.latency_s + at.request_s),
+                         .back = gt_from_seconds(at.latency_s + at.request_s)};
+  if (links->access[r].down_bps <= 0) links->access[r].down_bps = UNLIMITED_BPS;
+  for (size_t a = 0; a < links->n; a++) { /* objects are read when they have come */
+    gt_link_spec *spec = &links->specs[a * links->n + r];
+    spec->look_s = spec->every_s = AT_ONCE_S;
   }
 }
 

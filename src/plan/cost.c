@@ -239,7 +239,7 @@ static gt_plan_cost_region region_of(const gt_job *job, const gt_job_prices *p, 
   return (gt_plan_cost_region){
       .workers = workers,
       .worker_price = workers > 0 ? price_of(gt_job_worker_price(job, p, r, workers), assumed) : 0,
-      .ps_price = price_of(own->ps, assumed),
+      .ps_price = gt_job_is_function(job, r) ? 0 : price_of(own->ps, assumed),
       .seconds = seconds,
       .billing = {job->plan.billing_s, own->min_s}};
 }
@@ -277,9 +277,10 @@ static void add_direct(traffic *t, const gt_job_prices *p, const double *bytes, 
 }
 
 /* Each message is written to the store and read from there. */
-static void add_stored(traffic *t, const gt_job_prices *p, const double *bytes, tariff_set *set) {
+static void add_stored(traffic *t, const gt_job_prices *p, const double *bytes,
+                       const gt_region_result *all, tariff_set *set) {
   for (size_t a = 0; a < p->nregions; a++) {
-    double out = 0, in = 0;
+    double out = all ? -(double)all[a].store.bytes_shared : 0, in = 0;
     if (!p->regions[a].has_place) continue;
     for (size_t b = 0; b < p->nregions; b++) {
       if (a == b) continue;
@@ -289,16 +290,6 @@ static void add_stored(traffic *t, const gt_job_prices *p, const double *bytes, 
     add_link(t, p, set, a, p->regions[a].site, p->store.site, out);
     add_link(t, p, set, a, p->store.site, p->regions[a].site, in);
   }
-}
-
-gt_plan_requests gt_plan_requests_of(const gt_region_result *regions, size_t nregions) {
-  gt_plan_requests n = {0, 0};
-  for (size_t r = 0; r < nregions; r++) {
-    const gt_store_result *of = &regions[r].store;
-    n.reads += (double)(of->reads + of->failed_reads + of->control_reads);
-    n.writes += (double)(of->writes + of->control_writes);
-  }
-  return n;
 }
 
 gt_store_result gt_plan_store_use(const gt_link_objects *written, const gt_link_objects *read,
@@ -311,6 +302,7 @@ gt_store_result gt_plan_store_use(const gt_link_objects *written, const gt_link_
                        .deletes = all,
                        .bytes_in = read->data_bytes,
                        .bytes_out = written->data_bytes - function->shared_bytes,
+                       .bytes_shared = function->shared_bytes,
                        .control_writes = written->control,
                        .control_reads = read->control,
                        .function_s = function->seconds};
@@ -329,12 +321,40 @@ static bool tiers_assumed(const traffic *all, const tariff_set *set) {
 }
 
 /* Adds the cost of requests to the store. */
-static void add_requests(gt_cost_result *out, const gt_job_prices *p, const gt_plan_requests *n) {
-  if (!n || !p->store.known) return;
-  out->store_usd = n->reads * p->store.read.usd + n->writes * p->store.write.usd;
+static void add_requests(gt_cost_result *out, const gt_job_prices *p, const gt_region_result *all) {
+  double reads = 0, writes = 0, lists = 0;
+  for (size_t r = 0; r < p->nregions && all && p->store.known; r++) {
+    const gt_store_result *of = &all[r].store;
+    reads += (double)(of->reads + of->failed_reads + of->control_reads);
+    writes += (double)(of->writes + of->control_writes);
+    lists += (double)of->lists;
+  }
+  out->store_usd =
+      reads * p->store.read.usd + writes * p->store.write.usd + lists * p->store.list.usd;
   out->usd += out->store_usd;
-  out->assumed |=
-      (n->reads > 0 && p->store.read.assumed) || (n->writes > 0 && p->store.write.assumed);
+  out->assumed |= (reads > 0 && p->store.read.assumed) || (writes > 0 && p->store.write.assumed) ||
+                  (lists > 0 && p->store.list.assumed);
+}
+
+#define OBJECTS 2.0 /* in the memory of a function: a sum, and what is added to it */
+
+/* Adds the time of functions, in the size of memory that holds their objects. */
+static void add_functions(gt_cost_result *out, const gt_job_prices *p,
+                          const gt_region_result *all) {
+  for (size_t r = 0; r < p->nregions && all; r++) {
+    const gt_store_result *of = &all[r].store;
+    const gt_job_region_prices *own = &p->regions[r];
+    size_t i = 0;
+    if (own->nfunction == 0 || of->reads == 0) continue;
+    double gb = OBJECTS * (double)of->bytes_in / (double)of->reads / BYTES_A_GB;
+    while (i + 1 < own->nfunction && own->function[i].from_gb < gb) i++;
+    if (own->function[i].from_gb > 0) gb = own->function[i].from_gb;
+    const double usd = of->function_s * gb * own->function[i].value;
+    out->regions[r].ps_usd += usd;
+    out->ps_usd += usd;
+    out->usd += usd;
+    out->assumed |= own->function[i].assumed;
+  }
 }
 
 static void copy_missing(gt_cost_result *out, const gt_job_prices *p) {
@@ -343,7 +363,7 @@ static void copy_missing(gt_cost_result *out, const gt_job_prices *p) {
 }
 
 void gt_plan_job_cost(gt_cost_result *out, const gt_job *job, const gt_job_prices *p, double wall_s,
-                      const double *bytes, const gt_plan_requests *asked) {
+                      const double *bytes, const gt_region_result *results) {
   const size_t n = job->nregions, most = n * p->nsites + 2 * n;
   tariff_set set = tariffs_of(p);
   gt_plan_cost_region *regions = GT_NEW_ARRAY(gt_plan_cost_region, n);
@@ -353,7 +373,7 @@ void gt_plan_job_cost(gt_cost_result *out, const gt_job *job, const gt_job_price
   for (size_t r = 0; r < n; r++)
     regions[r] = region_of(job, p, r, job->plan.start_s + wall_s, &out->assumed);
   if (bytes && p->store.known)
-    add_stored(&all, p, bytes, &set);
+    add_stored(&all, p, bytes, results, &set);
   else if (bytes && job->wan.transport != GT_WAN_STORE)
     add_direct(&all, p, bytes, &set);
   gt_plan_cost_sum sum = gt_plan_topology_cost(regions, n, all.links, all.n, NULL, p->npools);
@@ -363,13 +383,14 @@ void gt_plan_job_cost(gt_cost_result *out, const gt_job *job, const gt_job_price
   out->egress_usd = sum.egress_usd;
   out->machine_hours = sum.machine_hours;
   out->assumed |= tiers_assumed(&all, &set);
-  add_requests(out, p, asked);
+  add_requests(out, p, results);
   for (size_t r = 0; r < n; r++) {
     out->regions[r] = (gt_cost_region){.worker_usd = regions[r].worker_usd,
                                        .ps_usd = regions[r].ps_usd,
                                        .egress_usd = regions[r].egress_usd};
     snprintf(out->regions[r].name, sizeof out->regions[r].name, "%s", job->regions[r].name);
   }
+  add_functions(out, p, results);
   copy_missing(out, p);
   gt_free(all.links);
   gt_free(all.tariffs);

@@ -111,8 +111,7 @@ static gt_planner_outcome outcome_of(const gt_planner *p, const gt_job *job,
   o.messages = t->messages;
   double wall_s = wall_of(f, which), *bytes = GT_NEW_ARRAY(double, f->nregions * f->nregions);
   add_traffic(&o, f, bytes);
-  const gt_plan_requests requests = gt_plan_requests_of(f->regions, f->nregions);
-  gt_plan_job_cost(&o.cost, job, &p->prices, wall_s, bytes, &requests);
+  gt_plan_job_cost(&o.cost, job, &p->prices, wall_s, bytes, f->regions);
   o.figures = gt_figures_of(wall_s, f->regions, f->nregions, (double)t->samples,
                             o.figures.wan_bytes, p->prices.known ? o.cost.usd : NAN);
   gt_free(bytes);

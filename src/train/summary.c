@@ -225,8 +225,7 @@ static gt_status publish(const gt_server *s, const gt_gathered *g, const gt_summ
   gt_plan_result plan;
   double wan_bytes, *bytes = bytes_of(run->job, g, &wan_bytes);
   if (run->prices.known) {
-    const gt_plan_requests requests = gt_plan_requests_of(sum->regions, sum->nregions);
-    gt_plan_job_cost(&cost, run->job, &run->prices, elapsed + lost_of(s, sum), bytes, &requests);
+    gt_plan_job_cost(&cost, run->job, &run->prices, elapsed + lost_of(s, sum), bytes, sum->regions);
     sum->cost = &cost;
   }
   gt_figures measured = gt_figures_of(elapsed, sum->regions, sum->nregions, (double)sum->samples,

@@ -92,9 +92,11 @@ static void a_store_costs_both_ways_and_requests(void) {
   gt_job_prices prices;
   gt_cost_result cost;
   const double bytes[4] = {0, 1e9, 2e9, 0};
-  const gt_plan_requests requests = {.reads = 100, .writes = 10};
+  const gt_region_result requests[2] = {
+      {.store = {.reads = 60, .failed_reads = 5, .control_writes = 4}},
+      {.store = {.control_reads = 35, .writes = 6}}};
   must(gt_job_prices_of(&prices, job));
-  gt_plan_job_cost(&cost, job, &prices, 3600, bytes, &requests);
+  gt_plan_job_cost(&cost, job, &prices, 3600, bytes, requests);
   near(cost.regions[0].egress_usd, 1 * 2 + 2 * 3);
   near(cost.regions[1].egress_usd, 2 * 2 + 1 * 3);
   near(cost.store_usd, 100 * 0.001 + 10 * 0.01);
@@ -108,4 +110,43 @@ static void a_store_costs_both_ways_and_requests(void) {
   gt_job_close(job);
 }
 
-TESTS(costs_add_up, a_store_costs_both_ways_and_requests)
+/* A function costs the seconds of its invocations, in the size of memory that holds two objects; what
+   it writes once for several regions leaves it once. */
+static void a_function_costs_its_seconds(void) {
+  gt_job *job = job_as(
+      "name: t\nmodel: {name: dummy}\ndata: {path: d.h5, partition: {shares: [1, 1, 0]}}\ntrain: "
+      "{until: {steps: 1}, optimizer: {lr: 0.1}}\nplan: {catalogue: %s, start: 0 s}\nregions:\n"
+      "  - {name: r0, ranks: 2, place: 'a:here'}\n  - {name: r1, ranks: 2, place: 'a:here'}\n"
+      "  - {name: f, ranks: 1, place: 'a:there'}\nsync: {strategy: ssgd, central: f}\n"
+      "wan: {transport: store, store: {url: 'file:///x', place: 'a:here', trigger: event}}\n",
+      file_with("function.csv",
+                "vm_hour,a,here,,,,7,\nvm_hour,a,there,,,,7,\negress_gb,a,*,*,*,0,2,\n"
+                "egress_gb,a,here,a,here,0,0,\nread_request,a,*,,,,0.001,\n"
+                "write_request,a,*,,,,0.01,\nlist_request,a,*,,,,0.1,\n"
+                "function_gb_s,a,*,,,1,0.5,\nfunction_gb_s,a,*,,,2,0.25,\n"
+                "function_gb_s,a,*,,,4,0.125,assumed\n"));
+  gt_job_prices prices;
+  gt_cost_result cost;
+  const double bytes[9] = {0, 0, 3e9, 0, 0, 3e9, 5e9, 5e9, 0};
+  const gt_region_result regions[3] = {{.store = {.reads = 5}},
+                                       {.store = {.reads = 5}},
+                                       {.store = {.reads = 8,
+                                                  .lists = 8,
+                                                  .writes = 5,
+                                                  .bytes_in = 6400000000,
+                                                  .bytes_shared = 5000000000,
+                                                  .function_s = 10}}};
+  must(gt_job_prices_of(&prices, job));
+  gt_plan_job_cost(&cost, job, &prices, 3600, bytes, regions);
+  near(cost.regions[2].ps_usd, 10 * 2 * 0.25); /* objects of 0.8 GB */
+  near(cost.regions[0].ps_usd, 7);
+  near(cost.regions[2].egress_usd, 2 * (5 + 6)); /* one result out, two contributions in */
+  near(cost.store_usd, 18 * 0.001 + 5 * 0.01 + 8 * 0.1);
+  near(cost.usd, 4 * 7 + 5 + 22 + cost.store_usd);
+  assert_true(!cost.assumed && cost.nmissing == 0);
+  gt_plan_job_cost_close(&cost);
+  gt_job_prices_close(&prices);
+  gt_job_close(job);
+}
+
+TESTS(costs_add_up, a_store_costs_both_ways_and_requests, a_function_costs_its_seconds)
