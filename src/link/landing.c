@@ -86,7 +86,7 @@ static void hold(gt_landing *l, const gt_landing_frame *f) {
     return;
   }
   of->complete = f->arrive - of->back;
-  gt_landing_release(l, f->arrive + of->start + of->request);
+  gt_landing_release(l, of->complete + of->start + 2 * of->request); /* list, and read */
 }
 
 static bool is_of_the_end(uint32_t kind) {
