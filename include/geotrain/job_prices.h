@@ -122,6 +122,7 @@ typedef struct {
     bool known;                     /* all traffic passes a store with a place */
     size_t site;                    /* of the store */
     gt_job_price read, write, list; /* of a request */
+    double gb_month;                /* USD, as the study counts it; 0: not known */
   } store;
   /* prices that are not known, for messages: "workers of eu", "PS of eu", "egress of eu", "requests
      of the store"; none if `known` is false */

@@ -181,7 +181,7 @@ typedef struct {
   } written;
 } gt_link_function;
 /* Gives the link a message of the region, as gt_wire_send does.  Messages to several regions with the
-   same kind, value, range and size, queued at the same time, are one object. */
+   same kind, value, range and size are one object: the result of a round. */
 gt_link_times gt_function_write(gt_link_function *f, gt_wire *wire, const gt_link_spec *spec,
                                 gt_access *up, const struct gt_link_written *what);
 

@@ -202,6 +202,14 @@ typedef struct {
   double worker_usd, ps_usd, egress_usd; /* egress: of the links that begin in this region */
 } gt_cost_region;
 
+/* A term of the cost of a run in the multi-cloud study (Phalak et al., equations 1 to 9), in USD: by
+   the equations, and as the messages of the run were counted; NaN: not counted. */
+#define GT_COST_TERMS 10
+typedef struct {
+  const char *name;
+  double equations, counted;
+} gt_cost_term;
+
 /* Rates times usage; not a bill. */
 typedef struct {
   double usd, worker_usd, ps_usd, egress_usd; /* usd: the sum, with store_usd */
@@ -210,6 +218,8 @@ typedef struct {
   bool assumed;                               /* includes a rate that is marked as assumed */
   gt_cost_region *regions;
   size_t nregions;
+  bool has_terms; /* a region is a function, and all prices are known */
+  gt_cost_term terms[GT_COST_TERMS];
   char **missing; /* items without a known price, which are not included: "PS of eu" */
   size_t nmissing;
 } gt_cost_result;

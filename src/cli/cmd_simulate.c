@@ -118,6 +118,7 @@ static void cost_of(gt_cost_result *out, const gt_job *job, const gt_job_prices 
   gt_region_result *regions = GT_NEW_ARRAY(gt_region_result, job->nregions);
   for (size_t r = 0; r < job->nregions; r++) gt_sim_region(sim, r, &regions[r]);
   gt_plan_job_cost(out, job, prices, t->virtual_s, bytes, regions);
+  gt_plan_job_terms(out, job, prices, t->virtual_s, regions);
   gt_free(regions);
   gt_free(bytes);
 }

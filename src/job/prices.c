@@ -94,13 +94,15 @@ static gt_status find_sites(gt_job_prices *p, const gt_job *job, site_entry *sit
 static gt_status find_store(gt_job_prices *p, const gt_job *job, site_entry *sites,
                             size_t *nclouds) {
   gt_rate_site site;
-  const gt_rate *read, *write, *list;
+  const gt_rate *read, *write, *list, *kept;
   size_t n;
   if (job->wan.transport != GT_WAN_STORE || !job->wan.store.place) return GT_OK;
   GT_TRY(gt_catalogue_site(p->catalogue, "wan.store.place", job->wan.store.place, &site));
   GT_TRY(gt_catalogue_rate(p->catalogue, GT_RATE_READ, site, NULL, &read, &n));
   GT_TRY(gt_catalogue_rate(p->catalogue, GT_RATE_WRITE, site, NULL, &write, &n));
   list = gt_catalogue_find(p->catalogue, GT_RATE_LIST, site, NULL, &n);
+  kept = gt_catalogue_find(p->catalogue, GT_RATE_STORAGE_GB_MONTH, site, NULL, &n);
+  p->store.gb_month = kept ? kept->value : 0;
   p->store.known = true;
   if (list) p->store.list = (gt_job_price){list->value, list->assumed};
   p->store.read = (gt_job_price){read->value, read->assumed};

@@ -114,11 +114,12 @@ gt_link_times gt_function_write(gt_link_function *f, gt_wire *wire, const gt_lin
   struct gt_link_written *last = &f->written;
   if (f->objects == 0 || !gt_msg_is_data(what->kind))
     return gt_wire_send(wire, spec, up, what->bytes, what->queued);
-  if (last->queued == what->queued && last->value == what->value && last->bytes == what->bytes &&
-      last->kind == what->kind && last->range == what->range) {
+  if (last->value == what->value && last->bytes == what->bytes && last->kind == what->kind &&
+      last->range == what->range) {
+    const gt_ns there = last->depart > what->queued ? last->depart : what->queued;
     f->shared++;
     f->shared_bytes += (int64_t)what->bytes;
-    return gt_wire_send(wire, spec, NULL, what->bytes, last->depart);
+    return gt_wire_send(wire, spec, NULL, what->bytes, there);
   }
   const gt_link_times times = gt_wire_send(wire, spec, up, what->bytes, what->queued);
   *last = *what;

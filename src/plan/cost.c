@@ -6,6 +6,7 @@
 
 #include "geotrain/plan.h"
 #include "geotrain/plan_job.h"
+#include "internal.h"
 
 #define BYTES_A_GB 1e9
 
@@ -204,15 +205,7 @@ gt_plan_cost_sum gt_plan_topology_cost(gt_plan_cost_region *regions, size_t nreg
 /* ---- a job ------------------------------------------------------------------------------------
    */
 
-/* The tiers of the job's tariffs, one after another, for gt_plan_egress.  The caller frees both
-   arrays. */
-typedef struct {
-  gt_plan_tier *tiers;
-  gt_plan_tariff *tariffs;
-  double *pool_gb;
-} tariff_set;
-
-static tariff_set tariffs_of(const gt_job_prices *p) {
+tariff_set gt_plan_tariffs_of(const gt_job_prices *p) {
   size_t n = p->nsites * p->nsites, ntiers = 0, at = 0;
   for (size_t i = 0; i < n; i++) ntiers += p->tariffs[i].n;
   tariff_set set = {GT_NEW_ARRAY(gt_plan_tier, ntiers + 1), GT_NEW_ARRAY(gt_plan_tariff, n + 1),
@@ -224,6 +217,12 @@ static tariff_set tariffs_of(const gt_job_prices *p) {
       set.tiers[at++] = (gt_plan_tier){t->rates[k].from_gb, t->rates[k].value};
   }
   return set;
+}
+
+void gt_plan_tariffs_close(tariff_set *set) {
+  gt_free(set->pool_gb);
+  gt_free(set->tariffs);
+  gt_free(set->tiers);
 }
 
 static double price_of(gt_job_price price, bool *assumed) {
@@ -336,24 +335,32 @@ static void add_requests(gt_cost_result *out, const gt_job_prices *p, const gt_r
                   (lists > 0 && p->store.list.assumed);
 }
 
-#define OBJECTS 2.0 /* in the memory of a function: a sum, and what is added to it */
+gt_plan_price gt_plan_function_price(const gt_job_prices *prices, size_t region,
+                                     double object_bytes) {
+  const gt_job_region_prices *own = &prices->regions[region];
+  gt_plan_price price = {2 * object_bytes / BYTES_A_GB, 0, false};
+  size_t i = 0;
+  if (own->nfunction == 0) return price;
+  while (i + 1 < own->nfunction && own->function[i].from_gb < price.gb) i++;
+  if (own->function[i].from_gb > 0) price.gb = own->function[i].from_gb;
+  price.usd = own->function[i].value;
+  price.assumed = own->function[i].assumed;
+  return price;
+}
 
-/* Adds the time of functions, in the size of memory that holds their objects. */
+/* Adds the time of functions. */
 static void add_functions(gt_cost_result *out, const gt_job_prices *p,
                           const gt_region_result *all) {
   for (size_t r = 0; r < p->nregions && all; r++) {
     const gt_store_result *of = &all[r].store;
-    const gt_job_region_prices *own = &p->regions[r];
-    size_t i = 0;
-    if (own->nfunction == 0 || of->reads == 0) continue;
-    double gb = OBJECTS * (double)of->bytes_in / (double)of->reads / BYTES_A_GB;
-    while (i + 1 < own->nfunction && own->function[i].from_gb < gb) i++;
-    if (own->function[i].from_gb > 0) gb = own->function[i].from_gb;
-    const double usd = of->function_s * gb * own->function[i].value;
+    if (p->regions[r].nfunction == 0 || of->reads == 0) continue;
+    const gt_plan_price price =
+        gt_plan_function_price(p, r, (double)of->bytes_in / (double)of->reads);
+    const double usd = of->function_s * price.gb * price.usd;
     out->regions[r].ps_usd += usd;
     out->ps_usd += usd;
     out->usd += usd;
-    out->assumed |= own->function[i].assumed;
+    out->assumed |= price.assumed;
   }
 }
 
@@ -365,7 +372,7 @@ static void copy_missing(gt_cost_result *out, const gt_job_prices *p) {
 void gt_plan_job_cost(gt_cost_result *out, const gt_job *job, const gt_job_prices *p, double wall_s,
                       const double *bytes, const gt_region_result *results) {
   const size_t n = job->nregions, most = n * p->nsites + 2 * n;
-  tariff_set set = tariffs_of(p);
+  tariff_set set = gt_plan_tariffs_of(p);
   gt_plan_cost_region *regions = GT_NEW_ARRAY(gt_plan_cost_region, n);
   traffic all = {GT_NEW_ARRAY(gt_plan_cost_link, most), GT_NEW_ARRAY(const gt_job_tariff *, most),
                  0};
@@ -395,9 +402,7 @@ void gt_plan_job_cost(gt_cost_result *out, const gt_job *job, const gt_job_price
   gt_free(all.links);
   gt_free(all.tariffs);
   gt_free(regions);
-  gt_free(set.pool_gb);
-  gt_free(set.tariffs);
-  gt_free(set.tiers);
+  gt_plan_tariffs_close(&set);
 }
 
 void gt_plan_job_cost_close(gt_cost_result *cost) {

@@ -142,6 +142,28 @@ void gt_print_cost(FILE *to, const gt_cost_result *c) {
     gt_print_wrapped(to, 15, "               without%s: no price is known", missing);
 }
 
+void gt_print_terms(FILE *to, const gt_cost_result *c) {
+  static const gt_column columns[] = {
+      {.title = "terms of the study"},
+      {.title = "equations", .unit = "USD", .format = GT_COLUMN_FIXED, .digits = 6},
+      {.title = "counted", .unit = "USD", .format = GT_COLUMN_FIXED, .digits = 6}};
+  gt_table *t = gt_table_create(GT_ARRAY(columns));
+  for (size_t i = 0; i < GT_COST_TERMS; i++)
+    gt_table_add(t, GT_ROW(gt_cell_text(c->terms[i].name), gt_cell_number(c->terms[i].equations),
+                           gt_cell_number(c->terms[i].counted)));
+  fputc('\n', to);
+  gt_table_finish(to, t);
+}
+
+json_t *gt_json_terms(const gt_cost_result *c) {
+  json_t *all = json_array();
+  for (size_t i = 0; i < GT_COST_TERMS; i++)
+    json_array_append_new(all, json_pack("{s:s, s:o, s:o}", "term", c->terms[i].name, "equations",
+                                         gt_json_number(c->terms[i].equations), "counted",
+                                         gt_json_number(c->terms[i].counted)));
+  return all;
+}
+
 /* "9.00 s to 11.0 s: within", or "". */
 static const char *range_text(char *out, size_t size, const gt_plan_result *p) {
   char low[32], high[32];

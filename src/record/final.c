@@ -491,6 +491,7 @@ void gt_summary_print(FILE *to, const gt_summary *s) {
   print_earlier(to, s);
   print_warnings(to, s);
   if (s->cost) gt_print_cost(to, s->cost);
+  if (s->cost && s->cost->has_terms) gt_print_terms(to, s->cost);
   if (s->plan) gt_print_plan(to, s->plan);
   fflush(to);
 }

@@ -370,6 +370,7 @@ static json_t *json_cost(const gt_cost_result *cost) {
     json_array_append_new(missing, gt_json_text(cost->missing[i]));
   for (size_t i = 0; i < cost->nregions; i++)
     json_array_append_new(regions, cost_region(&cost->regions[i]));
+  if (cost->has_terms) json_object_set_new(root, "equations", gt_json_terms(cost));
   json_object_set_new(root, "missing", missing);
   json_object_set_new(root, "regions", regions);
   return root;

@@ -147,6 +147,19 @@ else
   fi
 fi
 
+# With places, the terms of the study: requests and egress as counted are those of the equations.
+sed -E -e 's/- \{name: (a|b|c), /&place: "aws:london", /; s/- \{name: hub, /&place: "aws:oregon", /' \
+  -e 's/trigger: event/&, place: "aws:oregon"/' -e "\$aplan: {catalogue: $GEOTRAIN_SOURCE/jobs/prices}" function.yaml >priced.yaml
+cell priced ssgd 1 sync central
+check 'the terms of the study' python3 - priced-ssgd-1-sync-central/summary.json <<'PY'
+import json, sys
+terms = {t["term"]: t for t in json.load(open(sys.argv[1]))["cost"]["equations"]}
+assert len(terms) == 10
+for name in "(7) out of machines", "(9) out of the storage", "(5) writes", "(5) lists":
+    t = terms[name]
+    assert t["counted"] > 0 and abs(t["counted"] / t["equations"] - 1) < 0.002, t
+PY
+
 # A run that its limit ends is reported to end there.
 "$GEOTRAIN" simulate three.yaml --set limits.wan_bytes=300kB --set train.until.steps=200 >limit.out 2>&1
 grep -q 'limits.wan_bytes stops this run at .* (train exits with 6)' limit.out && ok 'a limit' || fail 'a limit' "$(tail -n 2 limit.out)"

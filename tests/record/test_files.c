@@ -399,7 +399,16 @@ static void test_plan_and_cost_come_back(void) {
   char ps[] = "PS of eu";
   char *missing[] = {ps};
   gt_cost_region costs[2] = {{"eu", 0.5, 0.25, 0.125}, {"us", 1, 0, 2}};
-  const gt_cost_result cost = {3.875, 1.5, 0.25, 2.125, 0, 12.5, true, costs, 2, missing, 1};
+  const gt_cost_result cost = {.usd = 3.875,
+                               .worker_usd = 1.5,
+                               .ps_usd = 0.25,
+                               .egress_usd = 2.125,
+                               .machine_hours = 12.5,
+                               .assumed = true,
+                               .regions = costs,
+                               .nregions = 2,
+                               .missing = missing,
+                               .nmissing = 1};
   const gt_plan_result plan = {.strategy = "sma",
                                .predicted = {110, NAN, 300, 5e9, 0.25, 4.65},
                                .measured = {100, 0.5, 400, 5e9, 0, 3.875},
