@@ -58,6 +58,7 @@ static bool put(gt_landing *l, const gt_landing_frame *f) {
 
 void gt_landing_release(gt_landing *l, gt_ns now) {
   uint32_t oldest = NONE;
+  if (l->nheld == 0) return;
   for (uint32_t i = l->held, next; i != NONE; i = next) { /* reverses the list */
     next = l->places[i].next;
     l->places[i].next = oldest;
