@@ -446,6 +446,10 @@ void gt_job_warn_region(const gt_job *job, size_t region, int64_t samples,
 gt_job_compute gt_job_compute_of(const gt_job *job, size_t region);
 /* True if the region is a function that the store invokes (wan.store.trigger). */
 bool gt_job_is_function(const gt_job *job, size_t region);
+/* Returns the seconds from one look of a region for messages of another to the next.  Regions that
+   meet in a third one only, over a hub or with sync.central, exchange nothing but control messages,
+   and look seldom. */
+double gt_job_store_poll(const gt_job *job, size_t region, size_t peer);
 /* Returns the model of the store as the region reaches it: its values, or those of the job. */
 gt_job_store gt_job_store_of(const gt_job *job, size_t region);
 /* Returns the speed of a worker's device relative to gt_job_compute_of: 1 unless the rate comes

@@ -124,8 +124,6 @@ typedef struct {
 } gt_link_objects;
 /* Counts a whole message; bytes: on the wire. */
 void gt_link_object(gt_link_objects *sum, uint32_t kind, size_t bytes);
-/* Returns how often the receiver of so many objects looks in vain in this time. */
-int64_t gt_link_vain_looks(const gt_link_spec *spec, double seconds, int64_t objects);
 /* A link to which a sender gives one frame at a time. */
 typedef struct {
   gt_link_state link;
@@ -270,6 +268,8 @@ typedef struct {
   double up_bps, down_bps;
 } gt_link_access;
 gt_link_access gt_links_access(const gt_links *links, size_t region);
+/* Returns how often a region that has read so many objects has looked in vain in this time. */
+int64_t gt_links_vain_looks(const gt_links *links, size_t region, double seconds, int64_t objects);
 /* Returns the function that the region is. */
 gt_link_function gt_links_function(const gt_links *links, size_t region);
 /* Returns nregions links, from `region` to each other region; owned by links. */

@@ -7,11 +7,10 @@
 #include "geotrain/record.h"
 
 /* Returns the requests of a region whose messages pass the model of a store: what it has written and
-   read in this time, and its looks in vain for messages of `peers` regions.  coming: a link to the
-   region. */
-gt_store_result gt_plan_store_use(const gt_link_objects *written, const gt_link_objects *read,
-                                  const gt_link_function *function, const gt_link_spec *coming,
-                                  size_t peers, double seconds);
+   read in this time, and its looks in vain. */
+gt_store_result gt_plan_store_use(const gt_links *links, size_t region,
+                                  const gt_link_objects *written, const gt_link_objects *read,
+                                  const gt_link_function *function, double seconds);
 
 /* Computes the cost of every rank of regions[].ranks for plan.start + wall_s, in steps of
    plan.billing, and of bytes[from * nregions + to] between regions (all traffic, strategy and

@@ -9,7 +9,10 @@ typedef struct {
   const char *url;          /* as for gt_objects_open */
   const char *const *names; /* nregions, borrowed for the call */
   size_t nregions, self;
-  double poll_s;     /* how often a region looks for a message that has not come */
+  /* From one look for a message that has not come to the next, and, nregions, for messages of each
+     region in a run; borrowed for the call. */
+  double poll_s;
+  const double *polls_s;
   double patience_s; /* how long a region may be silent, and the store may fail */
   bool restarts;     /* as gt_tcp_spec.restarts */
 } gt_store_spec;

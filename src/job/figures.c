@@ -61,10 +61,31 @@ gt_job_compute gt_job_compute_of(const gt_job *job, size_t region) {
   return c;
 }
 
+/* Returns the region that adds up for all others; NULL: none, or not known. */
+static const char *root_of(const gt_job *job) {
+  return job->sync.central ? job->sync.central : job->sync.hub;
+}
+
+static bool is_named(const gt_job *job, size_t region, const char *name) {
+  return strcmp(job->regions[region].name, name) == 0;
+}
+
 bool gt_job_is_function(const gt_job *job, size_t region) {
-  const char *root = job->sync.central ? job->sync.central : job->sync.hub;
+  const char *root = root_of(job);
   return job->wan.transport == GT_WAN_STORE && job->wan.store.trigger == GT_TRIGGER_EVENT && root &&
-         strcmp(job->regions[region].name, root) == 0;
+         is_named(job, region, root);
+}
+
+#define SELDOM 10 /* polls from one look to the next */
+
+double gt_job_store_poll(const gt_job *job, size_t region, size_t peer) {
+  const double poll_s = job->wan.store.poll_s;
+  const char *root = root_of(job);
+  /* after a loss another region can be the root */
+  if (!root || job->sync.on_loss == GT_ON_LOSS_CONTINUE || job->pipeline.nstages > 0 ||
+      is_named(job, region, root) || is_named(job, peer, root))
+    return poll_s;
+  return SELDOM * poll_s;
 }
 
 gt_job_store gt_job_store_of(const gt_job *job, size_t region) {

@@ -88,7 +88,7 @@ static void fill_stored(gt_links *links, const gt_job *job, size_t a, size_t b) 
   spec->latency_s = put_s + job->wan.store.lag_s + get_s;
   spec->back_s = spec->latency_s;
   spec->look_s = fmax(to.latency_s + get_s, 1e-9);
-  spec->every_s = fmax(spec->look_s, job->wan.store.poll_s);
+  spec->every_s = fmax(spec->look_s, gt_job_store_poll(job, b, a));
 }
 
 /* Returns the lower of two rates; 0: unlimited. */
@@ -140,6 +140,18 @@ static void find_function(gt_links *links, const gt_job *job) {
 
 gt_link_function gt_links_function(const gt_links *links, size_t region) {
   return links->functions ? links->functions[region] : (gt_link_function){0};
+}
+
+int64_t gt_links_vain_looks(const gt_links *links, size_t region, double seconds, int64_t objects) {
+  double looks = 0, often_s = INFINITY, look_s = 0;
+  for (size_t p = 0; p < links->n; p++) {
+    const gt_link_spec *coming = &links->specs[p * links->n + region];
+    if (p == region) continue;
+    looks += seconds / coming->every_s;
+    often_s = fmin(often_s, coming->every_s);
+    look_s = coming->look_s;
+  }
+  return (int64_t)fmax(0, looks - (double)objects * look_s / often_s);
 }
 
 gt_status gt_links_create(gt_links **out, const gt_job *job) {

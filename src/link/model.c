@@ -243,10 +243,6 @@ static gt_ns found(const gt_link_state *state, const gt_link_spec *spec, gt_ns t
   return t <= first ? first : first + (t - first + every - 1) / every * every;
 }
 
-int64_t gt_link_vain_looks(const gt_link_spec *spec, double seconds, int64_t objects) {
-  return (int64_t)fmax(0.0, (seconds - (double)objects * spec->look_s) / spec->every_s);
-}
-
 void gt_link_object(gt_link_objects *sum, uint32_t kind, size_t bytes) {
   if (!gt_msg_is_data(kind)) {
     sum->control++;

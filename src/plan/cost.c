@@ -291,9 +291,9 @@ static void add_stored(traffic *t, const gt_job_prices *p, const double *bytes,
   }
 }
 
-gt_store_result gt_plan_store_use(const gt_link_objects *written, const gt_link_objects *read,
-                                  const gt_link_function *function, const gt_link_spec *coming,
-                                  size_t peers, double seconds) {
+gt_store_result gt_plan_store_use(const gt_links *links, size_t region,
+                                  const gt_link_objects *written, const gt_link_objects *read,
+                                  const gt_link_function *function, double seconds) {
   const int64_t all = read->data + read->control;
   gt_store_result r = {.writes = written->data - function->shared,
                        .reads = read->data,
@@ -305,7 +305,7 @@ gt_store_result gt_plan_store_use(const gt_link_objects *written, const gt_link_
                        .control_writes = written->control,
                        .control_reads = read->control,
                        .function_s = function->seconds};
-  if (r.lists == 0) r.failed_reads = gt_link_vain_looks(coming, (double)peers * seconds, all);
+  if (r.lists == 0) r.failed_reads = gt_links_vain_looks(links, region, seconds, all);
   return r;
 }
 

@@ -77,17 +77,23 @@ static gt_status count_streams(const gt_job *job, size_t *streams) {
 
 static gt_status open_store(gt_endpoint **out, const gt_job *job, size_t region) {
   const char **names = GT_NEW_ARRAY(const char *, job->nregions);
-  for (size_t r = 0; r < job->nregions; r++) names[r] = job->regions[r].name;
+  double *polls_s = GT_NEW_ARRAY(double, job->nregions);
+  for (size_t r = 0; r < job->nregions; r++) {
+    names[r] = job->regions[r].name;
+    polls_s[r] = gt_job_store_poll(job, region, r);
+  }
   char *url = path_of(job->wan.store.url, job->regions[region].name);
   const gt_store_spec spec = {.url = url,
                               .names = names,
                               .nregions = job->nregions,
                               .self = region,
                               .poll_s = job->wan.store.poll_s,
+                              .polls_s = polls_s,
                               .patience_s = job->limits.wan_patience_s,
                               .restarts = job->sync.on_loss == GT_ON_LOSS_CONTINUE};
   const gt_status status = gt_store_join(out, &spec);
   gt_free(url);
+  gt_free(polls_s);
   gt_free(names);
   return status;
 }

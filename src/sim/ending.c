@@ -18,13 +18,10 @@ static void look_at_links(sim_region *r) {
 }
 
 static gt_store_result store_of(const sim_region *r, double seconds) {
-  const size_t peers = r->sim->n - 1;
   gt_link_objects written = {0};
-  for (size_t p = 0; p <= peers; p++)
+  for (size_t p = 0; p < r->sim->n; p++)
     if (p != r->id) gt_sim_written(&r->wires[p], &written);
-  if (peers == 0) return (gt_store_result){0};
-  const gt_link_spec *coming = &gt_links_from(r->sim->spec.links, r->id == 0 ? 1 : 0)[r->id];
-  return gt_plan_store_use(&written, &r->read, &r->function, coming, peers, seconds);
+  return gt_plan_store_use(r->sim->spec.links, r->id, &written, &r->read, &r->function, seconds);
 }
 
 void gt_sim_end_result(sim_region *r) {

@@ -47,18 +47,17 @@ static bool planned(gt_plan_result *out, const gt_job *job, const gt_figures *me
 
 /* Returns the requests that the model of a store has had. */
 static gt_store_result modelled(const gt_server *s) {
-  const size_t self = s->run->roles.region_id, peers = s->run->job->nregions - 1;
-  const gt_link_spec *coming = &gt_links_from(s->run->links, self == 0 ? 1 : 0)[self];
+  const size_t self = s->run->roles.region_id;
   const gt_link_objects read = gt_gateway_read(s->gateway);
   gt_link_objects written = {0};
-  for (size_t p = 0; p <= peers; p++) {
+  for (size_t p = 0; p < s->run->job->nregions; p++) {
     const gt_ledger_row *rows = gt_gateway_ledger(s->gateway, p);
     for (uint32_t k = 0; k < GT_LEDGER_KINDS && p != self; k++) {
       *(gt_msg_is_data(k) ? &written.data : &written.control) += rows[k].messages;
       if (gt_msg_is_data(k)) written.data_bytes += rows[k].wire_bytes;
     }
   }
-  return gt_plan_store_use(&written, &read, gt_gateway_function(s->gateway), coming, peers,
+  return gt_plan_store_use(s->run->links, self, &written, &read, gt_gateway_function(s->gateway),
                            gt_server_elapsed(s));
 }
 

@@ -78,7 +78,7 @@ struct gt_transport {
 typedef struct store_endpoint {
   gt_endpoint base;
   gt_objects *objects;
-  gt_ns poll;
+  gt_ns poll, *polls; /* polls: nregions, for messages of each region in a run */
   size_t card_bytes;
   uint8_t *own, *written, *read; /* the card, what is being written of it, and what the store has */
   uint64_t *seen;                /* nregions, in the card */

@@ -162,7 +162,7 @@ static void take_answer(gt_transport *t, size_t peer, gt_ns now) {
     c->bytes_in += (int64_t)l->get.bytes;
   }
   if (l->stale || gt_objects_state(&l->get) == GT_OBJECT_MISSING) {
-    l->look = l->stale ? 0 : l->asked + t->store->poll;
+    l->look = l->stale ? 0 : l->asked + (t->servers ? t->store->polls[peer] : t->store->poll);
     if (!l->stale) l->empty = l->asked;
     l->stale = false;
     return;

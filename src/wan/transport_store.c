@@ -204,6 +204,7 @@ static void close_endpoint(gt_endpoint *endpoint) {
   store_endpoint *s = (store_endpoint *)endpoint;
   if (!gt_objects_close(s->objects)) return; /* a thread still uses what would be freed */
   gt_store_cards_close(s);
+  gt_free(s->polls);
   gt_endpoint_free(endpoint);
   gt_free(s);
 }
@@ -215,6 +216,8 @@ gt_status gt_store_join(gt_endpoint **out, const gt_store_spec *spec) {
   s->base.restarts = spec->restarts;
   s->base.patience_s = spec->patience_s;
   s->poll = gt_from_seconds(spec->poll_s);
+  s->polls = GT_NEW_ARRAY(gt_ns, spec->nregions);
+  for (size_t r = 0; r < spec->nregions; r++) s->polls[r] = gt_from_seconds(spec->polls_s[r]);
   gt_store_cards_open(s);
   const gt_status status = gt_objects_open(&s->objects, spec->url, spec->patience_s);
   if (status == GT_OK)

@@ -195,6 +195,20 @@ static void a_run_has_the_times_and_the_cost_of_the_equations(void) {
   }
 }
 
+/* Regions that meet in the function look for each other's messages a tenth as often. */
+static void looks_are_where_data_comes_from(void) {
+  placement c = {.bytes = 4000000, .each = 1, .batches = 8, .poll_s = 0.5, .step_s = {1, 1, 1, 1}};
+  gt_links *links;
+  for (size_t r = 0; r < PLACES; r++) c.to[r] = (reach){100, 100, 20};
+  gt_job *job = job_of(&c);
+  must(gt_links_create(&links, job));
+  assert_true(fabs(gt_links_from(links, 0)[1].every_s - 5) < 1e-9);
+  assert_true(fabs(gt_links_from(links, PLACES)[1].every_s - 0.5) < 1e-9);
+  assert_int_equal(gt_links_vain_looks(links, 1, 101, 0), 202 + 3 * 20);
+  gt_links_close(links);
+  gt_job_close(job);
+}
+
 static double between(gt_rng *rng, double least, double most) {
   return least + (most - least) * gt_rng_uniform(rng);
 }
@@ -219,4 +233,5 @@ static void random_placements(void) {
   }
 }
 
-TESTS(a_run_has_the_times_and_the_cost_of_the_equations, random_placements)
+TESTS(a_run_has_the_times_and_the_cost_of_the_equations, looks_are_where_data_comes_from,
+      random_placements)
