@@ -25,13 +25,13 @@ gt_status gt_summary_read(gt_summary_file **out, const char *run_dir);
 /* ---- figures.c ---- */
 
 json_t *gt_json_plan(const gt_plan_result *plan);
+json_t *gt_json_terms(const gt_cost_result *cost);
 /* Texts remain owned by the JSON object. */
 void gt_json_take_plan(const json_t *from, gt_plan_result *plan);
-/* Print lines of the final table: the cost; predicted and measured figures. */
-/* The terms of the study (gt_cost_result.has_terms). */
-void gt_print_terms(FILE *to, const gt_cost_result *cost);
-json_t *gt_json_terms(const gt_cost_result *cost);
+/* Print lines of the final table: the cost; the study's terms (gt_cost_result.has_terms); predicted
+   and measured figures. */
 void gt_print_cost(FILE *to, const gt_cost_result *cost);
+void gt_print_terms(FILE *to, const gt_cost_result *cost);
 void gt_print_plan(FILE *to, const gt_plan_result *plan);
 
 /* ---- links.c ---- */

@@ -193,13 +193,14 @@ static const field codec_fields[] = {
     NAMED("decode_s", gt_region_result, codec.decode_s, NUMBER),
 };
 
-#define STORE(member) NAMED(#member, gt_region_result, store.member, INT64)
+#define STORE_COUNTS(X)                                                                            \
+  X(writes)                                                                                        \
+  X(reads)                                                                                         \
+  X(failed_reads) X(lists) X(deletes) X(bytes_in) X(bytes_out) X(bytes_shared) X(control_writes)   \
+      X(control_reads)
+#define STORE_COUNT(member) NAMED(#member, gt_region_result, store.member, INT64),
 static const field store_fields[] = {
-    STORE(writes),        STORE(reads),
-    STORE(failed_reads),  STORE(lists),
-    STORE(deletes),       STORE(bytes_in),
-    STORE(bytes_out),     STORE(control_writes),
-    STORE(control_reads), NAMED("function_s", gt_region_result, store.function_s, NUMBER)};
+    STORE_COUNTS(STORE_COUNT) NAMED("function_s", gt_region_result, store.function_s, NUMBER)};
 
 #define PHASE(constant, key, title)                                                                \
   {key, NUMBER, offsetof(gt_region_result, phase_s) + (constant) * sizeof(double), sizeof(double)},

@@ -1,6 +1,7 @@
 """simulate_compare.py RUN SIMULATION SECONDS: all of a summary must be equal except its origin, what
-only training knows, the cost, which follows from the lead's end, and that end and the latencies of
-its links, which are measured until then; the ends are at most SECONDS apart."""
+only training knows, and the lead's end, what follows from it (the looks in vain, and the cost
+without egress), and the latencies of the lead's links, which are measured until then; the ends are
+at most SECONDS apart."""
 import json
 import sys
 
@@ -8,8 +9,9 @@ runs = [json.load(open(name + "/summary.json")) for name in sys.argv[1:3]]
 ends = [run["virtual_s"] for run in runs]
 learnt = ("test_accuracy", "test_loss", "test_auc", "test_perplexity", "validation", "validation_loss")
 for run in runs:
-    for key in learnt + ("wall_s", "virtual_s", "params_sha256", "build", "samples_per_s", "tokens_per_s", "cost"):
+    for key in learnt + ("wall_s", "virtual_s", "params_sha256", "build", "samples_per_s", "tokens_per_s"):
         run.pop(key, None)
+    run["egress"] = run.pop("cost", {}).get("egress_usd")
     for region in run["regions"]:
         for key in learnt + ("mean_model", "train_loss", "residual", "isa", "warning", "kernels", "precision", "blas_core"):
             region.pop(key, None)
