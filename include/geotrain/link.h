@@ -30,6 +30,11 @@ double gt_link_trace_bits(const gt_link_trace *trace, double t_s);
 /* Returns the lowest latency in the trace; negative: the trace has no latencies. */
 double gt_link_trace_latency_min_s(const gt_link_trace *trace);
 
+/* Returns the lower of two rates in bit/s; 0: unlimited. */
+static inline double gt_rate_lower(double a, double b) {
+  return a <= 0 || (b > 0 && b < a) ? b : a;
+}
+
 /* ---- the link model -------------------------------------------------------------------------- */
 
 /* No bit leaves the sender from from_s to from_s + for_s after the link's origin.  Bits that have
@@ -216,9 +221,9 @@ typedef struct {
   size_t nheld;
 } gt_landing;
 
-/* Opens an access.  rate_bps: of the access; 0: unlimited.  With a function (set afterwards), data
-   is read when the round is complete, or a message about the end of a checkpoint or of the run
-   comes. */
+/* Opens an access.  rate_bps: of the access; 0: unlimited.  If the caller
+   then sets a function, data is read when its round is complete, or when a message comes that is
+   neither data nor an acknowledgement nor a heartbeat. */
 void gt_landing_open(gt_landing *landing, size_t nregions, double rate_bps);
 void gt_landing_close(gt_landing *landing);
 /* Adds a frame.  Call it in order of `arrive`, after taking all frames that pass earlier.  True:

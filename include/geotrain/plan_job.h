@@ -15,9 +15,9 @@ gt_store_result gt_plan_store_use(const gt_links *links, size_t region,
 /* Computes the cost of every rank of regions[].ranks for plan.start + wall_s, in steps of
    plan.billing, and of bytes[from * nregions + to] between regions (all traffic, strategy and
    other; NULL: none).  With a store, the egress of a region is what it writes to the store and what
-   it reads from there.  regions: what each has asked of the store, nregions; NULL: not known.  Items without a price cost nothing and are
-   named in out->missing.  `prices` are those of `job`; both are borrowed for the call.  Never
-   fails; the caller closes *out. */
+   it reads from there.  regions: what each has asked of the store, nregions; NULL: not known.
+   Items without a price cost nothing and are named in out->missing.  `prices` are those of `job`;
+   both are borrowed for the call.  Never fails; the caller closes *out. */
 void gt_plan_job_cost(gt_cost_result *out, const gt_job *job, const gt_job_prices *prices,
                       double wall_s, const double *bytes, const gt_region_result *regions);
 /* Fills in the terms of the study for a run whose function is one of the regions, with their results;

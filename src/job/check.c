@@ -47,16 +47,26 @@ static gt_status check_region(const gt_job *job, const char *source, size_t regi
   return GT_OK;
 }
 
-/* A function adds up the data of whole rounds. */
+/* Returns what a function lacks; NULL: nothing.  It adds up the data of whole rounds, so all regions
+   take part in every round, from the first to the last. */
+static const char *lacks(const gt_job *job) {
+  size_t r = 0;
+  while (r < job->nregions && !gt_job_is_function(job, r)) r++;
+  if (r == job->nregions)
+    return "a region that adds up: sync.central, or sync.hub with sync.topology hub";
+  if (gt_job_trains(job, r)) return "that region without workers: regions[].ranks 1";
+  if (!gt_strategy_has(job->sync.strategy, GT_GRADIENTS | GT_HAS_OUTER) || job->sync.quorum < 1)
+    return "a strategy in which every region waits for all others: ssgd, or sma with sync.quorum 1";
+  if (job->train.until.steps == 0) return "train.until.steps, so that all regions end together";
+  if (job->sync.on_loss == GT_ON_LOSS_CONTINUE || job->nfaults > 0)
+    return "sync.on_loss stop, and no faults";
+  return NULL;
+}
+
 static gt_status check_function(const gt_job *job, const char *source) {
-  const char *why = NULL;
-  if (!job->sync.central && !job->sync.hub)
-    why = "a region that adds up: sync.central, or sync.hub with sync.topology hub";
-  else if (!gt_strategy_has(job->sync.strategy, GT_GRADIENTS | GT_HAS_OUTER) ||
-           job->sync.quorum < 1)
-    why = "a strategy in which every region waits for all others: ssgd, or sma with sync.quorum 1";
-  if (job->wan.store.trigger == GT_TRIGGER_POLL || !why) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB, "%s: wan.store.trigger is event; expected %s", source, why);
+  const char *needed = job->wan.store.trigger == GT_TRIGGER_EVENT ? lacks(job) : NULL;
+  if (!needed) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB, "%s: wan.store.trigger is event; expected %s", source, needed);
 }
 
 static gt_status check_store(const gt_job *job, const char *source) {

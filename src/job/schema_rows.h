@@ -1,5 +1,6 @@
 /* For the table of job keys: the masks of strategies and codecs that have a key; rows that the table
-   has twice, of a gt_job_compute, of a link and of a gt_job_store; and those of a fault.  Private to schema.c, whose
+   has twice, of a gt_job_compute, of a link and of a gt_job_store; and those of a store and of a
+   fault.  Private to schema.c, whose
    macros OF, AT, COUNT, IN_REGION and IN_LINK they use. */
 #pragma once
 
@@ -93,8 +94,19 @@
 
 #define IN_STORE(member) AT(wan.store.of.member)
 #define IN_OWN(member)   IN_REGION(store.member)
-#define MODEL_OF_STORE                                                                             \
-  STORE_ROWS("wan.store.", IN_STORE),                                                              \
+#define WAN_STORE_ROWS                                                                             \
+  OPTIONAL("wan.store.url", KEY_STRING, TLS, AT(wan.store.url), 0, NULL,                           \
+           "transport store: file:///FOLDER, which all regions reach, or s3://BUCKET/PREFIX"),     \
+      {"wan.store.poll",                                                                           \
+       KEY_TIME,                                                                                   \
+       KEY_ABOVE_MIN | KEY_ON_RESUME,                                                              \
+       AT(wan.store.poll_s),                                                                       \
+       .fallback = "200 ms",                                                                       \
+       .max = 60,                                                                                  \
+       .meaning = "transport store: time between two looks for a message that has not come"},      \
+      OPTIONAL("wan.store.place", KEY_STRING, PLANNED | KEY_WORD, AT(wan.store.place), 0, NULL,    \
+               "place of the store in the catalogue of rates, CLOUD:PLACE; default: no cost"),     \
+      STORE_ROWS("wan.store.", IN_STORE),                                                          \
       OPTIONAL("wan.store.lag", KEY_TIME, 0, AT(wan.store.lag_s), 86400, NULL,                     \
                "model of the store: time until others see what a region has written"),             \
       {"wan.store.trigger",                                                                        \

@@ -91,17 +91,12 @@ static void fill_stored(gt_links *links, const gt_job *job, size_t a, size_t b) 
   spec->every_s = fmax(spec->look_s, gt_job_store_poll(job, b, a));
 }
 
-/* Returns the lower of two rates; 0: unlimited. */
-static double slower(double a, double b) {
-  if (a <= 0) return b;
-  return b <= 0 ? a : fmin(a, b);
-}
-
 static gt_link_access access_of(const gt_job *job, size_t region) {
   const double bps = job->regions[region].access_bps;
   const gt_job_store store = gt_job_store_of(job, region);
   if (job->wan.transport != GT_WAN_STORE) return (gt_link_access){bps, bps};
-  return (gt_link_access){slower(bps, store.upload_bps), slower(bps, store.download_bps)};
+  return (gt_link_access){gt_rate_lower(bps, store.upload_bps),
+                          gt_rate_lower(bps, store.download_bps)};
 }
 
 gt_link_access gt_links_access(const gt_links *links, size_t region) {

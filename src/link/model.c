@@ -64,15 +64,9 @@ static double loss_ceiling(double loss, double rtt_s) {
   return fmax(cubic, reno) * SEGMENT_BITS / rtt_s;
 }
 
-/* Returns the lower of two rates, where 0 means unlimited. */
-static double slower(double a, double b) {
-  if (a <= 0.0) return b;
-  return b <= 0.0 ? a : fmin(a, b);
-}
-
 static double goodput_at(const gt_link_spec *spec, double rtt_s) {
   double rate = spec->trace ? gt_trace_mean_bps(spec->trace) : spec->bandwidth_bps;
-  return slower(rate * left_by_loss(spec), loss_ceiling(spec->loss, rtt_s));
+  return gt_rate_lower(rate * left_by_loss(spec), loss_ceiling(spec->loss, rtt_s));
 }
 
 double gt_link_goodput(const gt_link_spec *spec) {
@@ -83,7 +77,7 @@ double gt_link_goodput(const gt_link_spec *spec) {
 
 double gt_link_stream_bps(const gt_link_spec *spec, double up_bps) {
   if (spec->look_s > 0.0) return 0.0;
-  return slower(gt_link_goodput(spec), up_bps);
+  return gt_rate_lower(gt_link_goodput(spec), up_bps);
 }
 
 /* ---- service --------------------------------------------------------------------------------- */

@@ -2,8 +2,6 @@
    the equations, for the same machines, links and rates; and from the requests, bytes and seconds
    that the run has counted. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "geotrain/plan.h"
 #include "geotrain/plan_job.h"

@@ -429,8 +429,8 @@ static gt_status open_model(gt_run *run) {
 static gt_status check_clock(const gt_run *run) {
   const gt_job *job = run->job;
   if (job->compute_emulate) GT_TRY(gt_cost_check(job, "for compute.emulate"));
-  if (!run->options->virtual_clock &&
-      gt_links_function(run->links, run->roles.region_id).objects > 0)
+  if (!run->options->virtual_clock && job->wan.transport == GT_WAN_STORE &&
+      job->wan.store.trigger == GT_TRIGGER_EVENT)
     return GT_FAIL(GT_ERR_JOB,
                    "wan.store.trigger is event, which is a model only; expected poll, or --clock "
                    "virtual");

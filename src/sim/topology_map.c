@@ -6,12 +6,6 @@
 
 #define PIECE_FLOATS (GT_FRAME_PAYLOAD_MAX / sizeof(float))
 
-/* Returns the lower of two rates; 0: unlimited. */
-static double slower(double a, double b) {
-  if (a <= 0) return b;
-  return b <= 0 ? a : fmin(a, b);
-}
-
 static double seconds(double bytes, double rate_bps) {
   return rate_bps > 0 ? 8 * bytes / rate_bps : 0;
 }
@@ -26,8 +20,8 @@ static double latency_of(const gt_link_spec *link, double bytes) {
 static void fill(topology_map *map, const gt_link_spec *link, size_t from, size_t to, double first,
                  double last) {
   const size_t i = from * map->n + to;
-  const double rate_bps =
-      slower(gt_link_goodput(link), slower(map->access_bps[from], map->access_bps[to]));
+  const double rate_bps = gt_rate_lower(gt_link_goodput(link),
+                                        gt_rate_lower(map->access_bps[from], map->access_bps[to]));
   map->first_s[i] = seconds(first, rate_bps);
   map->last_s[i] = seconds(last, rate_bps);
   map->latency_s[i] = latency_of(link, first);
@@ -56,7 +50,7 @@ void gt_topology_map_open(topology_map *map, const gt_sim_spec *spec, bool round
     map->contributes[r] = job->regions[r].ranks > 1;
     map->members += map->contributes[r];
     const gt_link_access access = gt_links_access(spec->links, r);
-    map->access_bps[r] = slower(access.up_bps, access.down_bps);
+    map->access_bps[r] = gt_rate_lower(access.up_bps, access.down_bps);
     map->piece_s[r] = seconds(first, map->access_bps[r]);
   }
   for (size_t a = 0; a < n; a++)

@@ -149,13 +149,13 @@ fi
 
 # With places, the terms of the study: requests and egress as counted are those of the equations.
 sed -E -e 's/- \{name: (a|b|c), /&place: "aws:london", /; s/- \{name: hub, /&place: "aws:oregon", /' \
-  -e 's/trigger: event/&, place: "aws:oregon"/' -e "\$aplan: {catalogue: $GEOTRAIN_SOURCE/jobs/prices}" function.yaml >priced.yaml
+  -e 's/trigger: event/&, place: "aws:virginia"/' -e "\$aplan: {catalogue: $GEOTRAIN_SOURCE/jobs/prices}" function.yaml >priced.yaml
 cell priced ssgd 1 sync central
 check 'the terms of the study' python3 - priced-ssgd-1-sync-central/summary.json <<'PY'
 import json, sys
 terms = {t["term"]: t for t in json.load(open(sys.argv[1]))["cost"]["equations"]}
 assert len(terms) == 10
-for name in "(7) out of machines", "(9) out of the storage", "(5) writes", "(5) lists":
+for name in "(7) out of machines", "(8) out of functions", "(9) out of the storage", "(5) writes", "(5) lists":
     t = terms[name]
     assert t["counted"] > 0 and abs(t["counted"] / t["equations"] - 1) < 0.002, t
 PY
@@ -184,6 +184,9 @@ refused 'no latency' 'has no latency' four.yaml --set 'wan.default.latency=0 s'
 refused 'a store without latency' 'wan.store: the link from a to b has no latency; to simulate it.*(wan.store.latency)' stored.yaml --set wan.store.latency=null --set wan.store.request=null --set wan.store.lag=null --set regions.2.store=null
 refused 'a function without a root' 'wan.store.trigger is event; expected a region that adds up' stored.yaml --set wan.store.trigger=event
 refused 'a function that does not wait' 'wan.store.trigger is event; expected a strategy in which every region waits' function.yaml --set sync.strategy=asgd
+refused 'a function with workers' 'expected that region without workers: regions\[\].ranks 1' function.yaml --set regions.3.ranks=2 --set 'data.partition.shares=[3, 2, 1, 1]'
+refused 'a function with epochs' 'expected train.until.steps' function.yaml --set sync.strategy=ssgd --set train.until.steps=0 --set train.until.epochs=1
+refused 'a function with faults' 'expected sync.on_loss stop, and no faults' function.yaml --set sync.strategy=ssgd --set sync.central=null --set sync.topology=hub --set sync.hub=hub --set 'faults=[{region: a, lost: 1 s, back: 2 s}]'
 refused 'no job' 'one job file' three.yaml four.yaml
 
 finish
