@@ -188,7 +188,7 @@ static bool fill(gt_gateway *g, size_t peer, gt_ns now) {
   gt_slot *slot = gt_sender_slot(s, s->filled);
   size_t left = m->bytes - m->taken, count = left < g->frame_max ? left : g->frame_max;
   gt_frame_header head = m->head;
-  if (!gt_msg_is_control(head.kind) && !g->whole) head.frame_offset = m->taken;
+  if (gt_gateway_has_offset(g, head.kind)) head.frame_offset = m->taken;
   head.frame_bytes = (uint32_t)count;
   const size_t header = gt_header_bytes(&head);
   memcpy(slot->frame, &head, header);

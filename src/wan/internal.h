@@ -214,7 +214,7 @@ struct gt_gateway {
   size_t nregions, self, frame_max, message_max, group_max; /* payload bytes */
   gt_gateway_events events;
   const char **names; /* nregions */
-  bool whole;         /* each message is one frame */
+  bool whole;         /* each message of data is one frame */
   size_t wire_max;    /* bytes of the longest frame with its header */
   const gt_transport_ops *ops;
   gt_transport *transport;
@@ -238,6 +238,11 @@ struct gt_gateway {
 static inline size_t gt_message_max(const gt_gateway *g, uint32_t kind) {
   if (gt_msg_is_control(kind)) return GT_CONTROL_BYTES_MAX;
   return kind == GT_MSG_GROUP ? g->group_max : g->message_max;
+}
+
+/* True if the header of such a message has the offset of its frame. */
+static inline bool gt_gateway_has_offset(const gt_gateway *g, uint32_t kind) {
+  return !gt_msg_is_control(kind) && !(g->whole && gt_msg_is_data(kind));
 }
 
 /* sender.c: the next frame to leave.  modelled: as in gt_timing_ops. */

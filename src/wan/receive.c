@@ -15,7 +15,7 @@ static const char *route_fault(const gt_frame_header *head) {
 }
 
 static uint64_t offset_of(const gt_gateway *g, const gt_frame_header *head) {
-  return gt_msg_is_control(head->kind) || g->whole ? 0 : head->frame_offset;
+  return gt_gateway_has_offset(g, head->kind) ? head->frame_offset : 0;
 }
 
 static const char *header_fault(const gt_gateway *g, size_t peer, const gt_frame_header *head,
