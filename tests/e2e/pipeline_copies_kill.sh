@@ -22,7 +22,8 @@ sed -i 's/name: cosine/name: constant/; s/eval_every: {steps: 6}/eval_every: {st
 # are at different steps.
 step_of() { cat "$1"/*.jsonl | sed -nE 's/.*"event":"checkpoint".*"step":([0-9]+).*/\1/p' | sort -n | tail -n 1; }
 
-# drill NAME WORDS...: the run continues to its end 20 steps after the last disturbance.
+# drill NAME WORDS...: the run continues to its end 20 steps after the last disturbance, at step 60 or
+# later: the loss is below 2 from about step 40 on.
 drill() {
   local name=$1 dir i pid victim steps
   dir=$(tr -c 'a-z0-9\n' - <<<"$name")
@@ -53,6 +54,7 @@ drill() {
     fi
   done
   steps=$(($(step_of "$dir") + 20))
+  [ "$steps" -ge 60 ] || steps=60
   LIMIT=200 train "$name: the end" $ranks two.yaml --run-dir "$dir" --resume=auto --set train.until.steps=$steps "$@"
   ended "$name: the end" 0 'continues from round'
   check "$name: the samples" same "$(field "$dir" samples)" $((2 * 24 * steps))
