@@ -129,6 +129,8 @@ void gt_outbox_received(gt_outbox *o, size_t peer, int64_t sequence);
 /* Counts the oldest `more` messages of the peer as taken, and acknowledges all messages taken, now or
    later (carries). */
 void gt_outbox_ack(gt_outbox *o, size_t peer, int64_t more);
+/* Sends the acknowledgements that wait for data (carries): there is none to come. */
+void gt_outbox_ack_owed(gt_outbox *o);
 
 /* ---- control --------------------------------------------------------------------------------- */
 

@@ -46,6 +46,8 @@ typedef struct {
   /* messages to several regions that were one object: bytes of the others, which bytes_out lacks */
   int64_t bytes_shared;
   double function_s; /* of the region's function: of all its invocations */
+  double gb_s; /* 1e9 bytes for a second in the store: of this region's objects (virtual clock), or
+                        of those that it has deleted */
 } gt_store_result;
 
 /* Seconds and bytes; seconds of a region are means over its workers.  Under the virtual clock all

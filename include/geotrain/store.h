@@ -51,13 +51,16 @@ typedef enum {
   GT_OBJECT_FAILED   /* `fault` says why */
 } gt_object_state;
 
-#define GT_OBJECT_NAME ((size_t)128)
+#define GT_OBJECT_NAME  ((size_t)128)
+#define GT_OBJECT_NOTES 3
 /* A request.  The caller sets the first members, and keeps all until it is no longer busy. */
 typedef struct gt_object_request {
   gt_object_op op;
   char name[GT_OBJECT_NAME]; /* of letters, digits and /_.- */
   void *body;   /* PUT: what is written; GET: room for what is read; not changed by PUT */
   size_t bytes; /* of body; after a GET, those that were read */
+  uint64_t
+      notes[GT_OBJECT_NOTES]; /* of the caller: PUT writes them behind the body, GET reads them */
   /* set by the store */
   _Atomic int state; /* gt_object_state */
   char fault[256];

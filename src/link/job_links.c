@@ -115,17 +115,21 @@ static size_t objects_of(const gt_job *job, size_t region) {
   return n;
 }
 
-static void find_function(gt_links *links, const gt_job *job) {
+/* What regions of a store write once: all of them, or the function. */
+static void find_functions(gt_links *links, const gt_job *job) {
   size_t r = 0;
+  links->functions = GT_NEW_ARRAY(gt_link_function, links->n);
+  for (size_t i = 0; i < links->n; i++) {
+    const gt_job_store at = gt_job_store_of(job, i);
+    links->functions[i] =
+        (gt_link_function){.shares = job->wan.store.trigger == GT_TRIGGER_POLL,
+                           .start = gt_from_seconds(job->wan.store.start_s),
+                           .request = gt_from_seconds(2 * at.latency_s + at.request_s),
+                           .back = gt_from_seconds(at.latency_s + at.request_s)};
+  }
   while (r < links->n && !gt_job_is_function(job, r)) r++;
   if (r == links->n) return;
-  const gt_job_store at = gt_job_store_of(job, r);
-  links->functions = GT_NEW_ARRAY(gt_link_function, links->n);
-  links->functions[r] =
-      (gt_link_function){.objects = objects_of(job, r),
-                         .start = gt_from_seconds(job->wan.store.start_s),
-                         .request = gt_from_seconds(2 * at.latency_s + at.request_s),
-                         .back = gt_from_seconds(at.latency_s + at.request_s)};
+  links->functions[r].objects = objects_of(job, r);
   if (links->access[r].down_bps <= 0) links->access[r].down_bps = UNLIMITED_BPS;
   for (size_t a = 0; a < links->n; a++) { /* objects are read when they have come */
     gt_link_spec *spec = &links->specs[a * links->n + r];
@@ -165,7 +169,7 @@ gt_status gt_links_create(gt_links **out, const gt_job *job) {
   *out = links;
   for (size_t i = 0; i < pairs && stored; i++)
     if (i / n != i % n) fill_stored(links, job, i / n, i % n);
-  find_function(links, job);
+  if (stored) find_functions(links, job);
   for (size_t i = 0; i < pairs && status == GT_OK && !stored; i++)
     if (i / n != i % n)
       status = fill(links, job, table, i / n, i % n, links->outages + i * job->wan.noutages);

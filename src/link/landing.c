@@ -110,22 +110,51 @@ bool gt_landing_put(gt_landing *l, const gt_landing_frame *f) {
   return put(l, f);
 }
 
+/* Writes a reference to an object whose last bit has left at `depart`; the receiver then reads that. */
+static gt_link_times refer(const gt_link_function *f, gt_wire *wire, const gt_link_spec *spec,
+                           gt_access *up, gt_ns depart, gt_ns queued) {
+  const gt_ns there = depart + f->request > queued ? depart + f->request : queued;
+  gt_link_times times = gt_wire_send(wire, spec, up, GT_LINK_REFERENCE_BYTES, there);
+  times.arrive += gt_from_seconds(spec->look_s);
+  wire->link.last_arrival = times.arrive;
+  return times;
+}
+
+static bool is_same(const struct gt_link_written *a, const struct gt_link_written *b) {
+  return a->value == b->value && a->bytes == b->bytes && a->kind == b->kind && a->range == b->range;
+}
+
+/* Gives the link what has been written for another region. */
+static gt_link_times share(gt_link_function *f, gt_wire *wire, const gt_link_spec *spec,
+                           gt_access *up, const struct gt_link_written *what) {
+  const gt_ns left = f->written.depart, there = left > what->queued ? left : what->queued;
+  f->shared++;
+  f->shared_bytes += (int64_t)what->bytes;
+  return f->objects > 0 ? gt_wire_send(wire, spec, NULL, what->bytes, there)
+                        : refer(f, wire, spec, up, left, what->queued);
+}
+
+/* Counts how long the object is in the store: until the last region has found it. */
+static void keep(gt_link_function *f, size_t bytes, gt_ns until) {
+  struct gt_link_written *last = &f->written;
+  if (until > last->there) f->byte_s += (double)bytes * gt_seconds(until - last->there);
+  if (until > last->there) last->there = until;
+}
+
 gt_link_times gt_function_write(gt_link_function *f, gt_wire *wire, const gt_link_spec *spec,
                                 gt_access *up, const struct gt_link_written *what) {
-  struct gt_link_written *last = &f->written;
-  if (f->objects == 0 || !gt_msg_is_data(what->kind))
-    return gt_wire_send(wire, spec, up, what->bytes, what->queued);
-  if (last->value == what->value && last->bytes == what->bytes && last->kind == what->kind &&
-      last->range == what->range) {
-    const gt_ns there = last->depart > what->queued ? last->depart : what->queued;
-    f->shared++;
-    f->shared_bytes += (int64_t)what->bytes;
-    return gt_wire_send(wire, spec, NULL, what->bytes, there);
+  const bool once = f->objects > 0 || (f->shares && what->bytes >= GT_LINK_SHARED_MIN);
+  if (!gt_msg_is_data(what->kind)) return gt_wire_send(wire, spec, up, what->bytes, what->queued);
+  if (once && is_same(&f->written, what)) {
+    const gt_link_times times = share(f, wire, spec, up, what);
+    keep(f, what->bytes, times.arrive);
+    return times;
   }
   const gt_link_times times = gt_wire_send(wire, spec, up, what->bytes, what->queued);
-  *last = *what;
-  last->depart = times.depart;
-  f->seconds += gt_seconds(times.depart + f->request - f->complete - f->start);
+  f->written = *what;
+  f->written.depart = f->written.there = times.depart;
+  keep(f, what->bytes, times.arrive);
+  if (f->objects > 0) f->seconds += gt_seconds(times.depart + f->request - f->complete - f->start);
   return times;
 }
 

@@ -531,6 +531,14 @@ void gt_outbox_ack(gt_outbox *o, size_t peer, int64_t more) {
   if (!p->owed) gt_outbox_send_ack(o, peer);
 }
 
+void gt_outbox_ack_owed(gt_outbox *o) {
+  for (size_t peer = 0; peer < o->spec.nregions && o->spec.carries; peer++)
+    if (o->peers[peer].owed) {
+      o->peers[peer].owed = false;
+      gt_outbox_send_ack(o, peer);
+    }
+}
+
 size_t gt_outbox_unacknowledged(const gt_outbox *o) {
   return o->unacknowledged;
 }

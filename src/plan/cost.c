@@ -294,17 +294,19 @@ static void add_stored(traffic *t, const gt_job_prices *p, const double *bytes,
 gt_store_result gt_plan_store_use(const gt_links *links, size_t region,
                                   const gt_link_objects *written, const gt_link_objects *read,
                                   const gt_link_function *function, double seconds) {
-  const int64_t all = read->data + read->control;
+  const int64_t all = read->data + read->control,
+                references = function->lists > 0 ? 0 : function->shared;
   gt_store_result r = {.writes = written->data - function->shared,
                        .reads = read->data,
                        .lists = function->lists,
-                       .deletes = all,
+                       .deletes = all + references,
                        .bytes_in = read->data_bytes,
                        .bytes_out = written->data_bytes - function->shared_bytes,
                        .bytes_shared = function->shared_bytes,
-                       .control_writes = written->control,
-                       .control_reads = read->control,
-                       .function_s = function->seconds};
+                       .control_writes = written->control + references,
+                       .control_reads = read->control + references,
+                       .function_s = function->seconds,
+                       .gb_s = function->byte_s * 1e-9};
   if (r.lists == 0) r.failed_reads = gt_links_vain_looks(links, region, seconds, all);
   return r;
 }

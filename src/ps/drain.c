@@ -96,6 +96,7 @@ void gt_ps_end_check(gt_ps *ps) {
     gt_ps_eval_skip(ps);
     gt_ps_drain(ps);
   }
+  if (ps->phase != GT_PS_TRAINING) gt_outbox_ack_owed(ps->outbox);
   if (ps->phase == GT_PS_DRAINING && drained(ps) && gt_outbox_unacknowledged(ps->outbox) == 0) {
     ps->totals.drain += ps->now - ps->phase_since;
     enter(ps, GT_PS_FOLLOWING);

@@ -200,7 +200,8 @@ static const field codec_fields[] = {
   X(lists) X(deletes) X(bytes_in) X(bytes_out) X(bytes_shared) X(control_writes) X(control_reads)
 #define STORE_COUNT(member) NAMED(#member, gt_region_result, store.member, INT64),
 static const field store_fields[] = {
-    STORE_COUNTS(STORE_COUNT) NAMED("function_s", gt_region_result, store.function_s, NUMBER)};
+    STORE_COUNTS(STORE_COUNT) NAMED("function_s", gt_region_result, store.function_s, NUMBER),
+    NAMED("gb_s", gt_region_result, store.gb_s, NUMBER)};
 
 #define PHASE(constant, key, title)                                                                \
   {key, NUMBER, offsetof(gt_region_result, phase_s) + (constant) * sizeof(double), sizeof(double)},

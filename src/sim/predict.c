@@ -131,7 +131,7 @@ static void add_region(gt_region_result *to, const gt_region_result *from,
   S(compute_s), S(encode_s), S(wan_wait_s), S(local_wait_s), S(idle_s), S(wall_s);
   S(update_s), S(wire_s), S(codec.encode_s), S(codec.decode_s);
   COUNT(store.writes), COUNT(store.reads), COUNT(store.failed_reads), COUNT(store.deletes);
-  COUNT(store.lists), S(store.function_s), COUNT(store.bytes_shared);
+  COUNT(store.lists), S(store.function_s), S(store.gb_s), COUNT(store.bytes_shared);
   COUNT(store.bytes_in), COUNT(store.bytes_out), COUNT(store.control_writes);
   COUNT(store.control_reads);
   COUNT(codec.raw_bytes), COUNT(codec.wire_bytes), COUNT(codec.decoded_bytes);

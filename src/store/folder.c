@@ -35,7 +35,7 @@ static gt_object_state failed(char *fault, const char *what, bool *again) {
 }
 
 static gt_object_state folder_put(void *context, const char *name, const void *body, size_t bytes,
-                                  const uint8_t seal[STORE_SEAL], char *fault, bool *again) {
+                                  const uint8_t tail[STORE_TAIL], char *fault, bool *again) {
   const handle *h = context;
   char path[PATH_ROOM], part[PATH_ROOM];
   snprintf(path, sizeof path, "%s/%s", h->folder, name);
@@ -44,7 +44,7 @@ static gt_object_state folder_put(void *context, const char *name, const void *b
   if (fd < 0 && errno == ENOENT && store_make_folders(part))
     fd = open(part, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
   if (fd < 0) return failed(fault, part, again);
-  bool good = gt_write_all(fd, body, bytes) && gt_write_all(fd, seal, STORE_SEAL);
+  bool good = gt_write_all(fd, body, bytes) && gt_write_all(fd, tail, STORE_TAIL);
   int error = errno;
   if (close(fd) != 0 && good) {
     good = false;
@@ -75,7 +75,7 @@ static bool read_all(int fd, void *bytes, size_t size) {
 }
 
 static gt_object_state folder_get(void *context, const char *name, void *body, size_t *bytes,
-                                  uint8_t seal[STORE_SEAL], char *fault, bool *again) {
+                                  uint8_t tail[STORE_TAIL], char *fault, bool *again) {
   const handle *h = context;
   char path[PATH_ROOM];
   struct stat about;
@@ -86,15 +86,15 @@ static gt_object_state folder_get(void *context, const char *name, void *body, s
   gt_object_state state = GT_OBJECT_DONE;
   if (fstat(fd, &about) != 0) {
     state = failed(fault, path, again);
-  } else if ((uint64_t)about.st_size < STORE_SEAL ||
-             (uint64_t)about.st_size - STORE_SEAL > (uint64_t)*bytes) {
-    *again = (uint64_t)about.st_size < STORE_SEAL; /* half written */
+  } else if ((uint64_t)about.st_size < STORE_TAIL ||
+             (uint64_t)about.st_size - STORE_TAIL > (uint64_t)*bytes) {
+    *again = (uint64_t)about.st_size < STORE_TAIL; /* half written */
     snprintf(fault, 256, "%.180s has %lld bytes; expected %zu to %zu", path,
-             (long long)about.st_size, STORE_SEAL, *bytes + STORE_SEAL);
+             (long long)about.st_size, STORE_TAIL, *bytes + STORE_TAIL);
     state = GT_OBJECT_FAILED;
   } else {
-    *bytes = (size_t)about.st_size - STORE_SEAL;
-    if (!read_all(fd, body, *bytes) || !read_all(fd, seal, STORE_SEAL))
+    *bytes = (size_t)about.st_size - STORE_TAIL;
+    if (!read_all(fd, body, *bytes) || !read_all(fd, tail, STORE_TAIL))
       state = failed(fault, path, again);
   }
   close(fd);

@@ -1,6 +1,6 @@
 /* Objects in a store: a queue of requests, and threads that make them. */
 #include <errno.h>
-#include <openssl/sha.h>
+#include <openssl/evp.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -29,33 +29,42 @@ struct gt_objects {
 
 /* ---- one request ----------------------------------------------------------------------------- */
 
-static void seal_of(const void *body, size_t bytes, uint8_t seal[STORE_SEAL]) {
-  SHA256(body, bytes, seal);
+/* Writes the SHA-256 of body and notes behind the notes. */
+static void seal(const void *body, size_t bytes, uint8_t tail[STORE_TAIL]) {
+  EVP_MD_CTX *sum = EVP_MD_CTX_new();
+  if (!sum || !EVP_DigestInit_ex(sum, EVP_sha256(), NULL) || !EVP_DigestUpdate(sum, body, bytes) ||
+      !EVP_DigestUpdate(sum, tail, STORE_NOTES) ||
+      !EVP_DigestFinal_ex(sum, tail + STORE_NOTES, NULL))
+    gt_bug("OpenSSL cannot calculate a SHA-256");
+  EVP_MD_CTX_free(sum);
 }
 
 static gt_object_state get(const gt_objects *o, void *handle, gt_object_request *r, bool *again) {
-  uint8_t found[STORE_SEAL], needed[STORE_SEAL];
+  uint8_t found[STORE_TAIL], needed[STORE_TAIL];
   size_t bytes = r->bytes;
   const gt_object_state state =
       o->kind->get(handle, r->name, r->body, &bytes, found, r->fault, again);
   if (state != GT_OBJECT_DONE) return state;
-  seal_of(r->body, bytes, needed);
-  if (memcmp(found, needed, STORE_SEAL) != 0) {
+  memcpy(needed, found, STORE_NOTES);
+  seal(r->body, bytes, needed);
+  if (memcmp(found, needed, STORE_TAIL) != 0) {
     *again = true; /* half written, as far as this reader sees */
     snprintf(r->fault, sizeof r->fault, "the object has another SHA-256 than it says");
     return GT_OBJECT_FAILED;
   }
   r->bytes = bytes;
+  memcpy(r->notes, found, STORE_NOTES);
   return GT_OBJECT_DONE;
 }
 
 static gt_object_state attempt(const gt_objects *o, void *handle, gt_object_request *r,
                                bool *again) {
-  uint8_t seal[STORE_SEAL];
+  uint8_t tail[STORE_TAIL];
   if (r->op == GT_OBJECT_GET) return get(o, handle, r, again);
   if (r->op == GT_OBJECT_DELETE) return o->kind->remove(handle, r->name, r->fault, again);
-  seal_of(r->body, r->bytes, seal);
-  return o->kind->put(handle, r->name, r->body, r->bytes, seal, r->fault, again);
+  memcpy(tail, r->notes, STORE_NOTES);
+  seal(r->body, r->bytes, tail);
+  return o->kind->put(handle, r->name, r->body, r->bytes, tail, r->fault, again);
 }
 
 /* Waits before another attempt; false: the store is being closed. */

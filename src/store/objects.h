@@ -3,7 +3,9 @@
 
 #include "internal.h"
 
-#define STORE_SEAL ((size_t)32) /* bytes of a SHA-256, at the end of every object */
+/* What follows the body of every object: the notes, and the SHA-256 of both. */
+#define STORE_NOTES (GT_OBJECT_NOTES * sizeof(uint64_t))
+#define STORE_TAIL  (STORE_NOTES + 32)
 
 typedef struct {
   /* Opens what a thread needs; NULL: nothing.  place: a folder, or an https URL without the last /. */
@@ -11,10 +13,10 @@ typedef struct {
   void (*close)(void *handle);
   /* Each writes why it has failed to fault, of 256 bytes; *again: another attempt can succeed. */
   gt_object_state (*put)(void *handle, const char *name, const void *body, size_t bytes,
-                         const uint8_t seal[STORE_SEAL], char *fault, bool *again);
-  /* Reads at most *bytes bytes with the seal behind them, and sets *bytes without the seal. */
+                         const uint8_t tail[STORE_TAIL], char *fault, bool *again);
+  /* Reads at most *bytes bytes and the tail behind them, and sets *bytes without the tail. */
   gt_object_state (*get)(void *handle, const char *name, void *body, size_t *bytes,
-                         uint8_t seal[STORE_SEAL], char *fault, bool *again);
+                         uint8_t tail[STORE_TAIL], char *fault, bool *again);
   gt_object_state (*remove)(void *handle, const char *name, char *fault, bool *again);
 } store_kind;
 

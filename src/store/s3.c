@@ -5,7 +5,7 @@
 #include "objects.h"
 #include "request.h"
 
-#define UNSIGNED "UNSIGNED-PAYLOAD" /* the seal protects the body */
+#define UNSIGNED "UNSIGNED-PAYLOAD" /* the SHA-256 in the tail protects the body */
 
 typedef struct {
   char *place;
@@ -13,13 +13,13 @@ typedef struct {
   CURL *request;
 } handle;
 
-/* The body of one request or answer: `bytes` bytes, then the seal. */
+/* The body of one request or answer: `bytes` bytes, then the tail. */
 typedef struct {
   handle *h;
   const uint8_t *out; /* NULL: an answer */
   uint8_t *in;
   size_t bytes, room, at;
-  uint8_t seal[STORE_SEAL];
+  uint8_t tail[STORE_TAIL];
   char answer[STORE_REASON_MAX + 1]; /* of an error */
 } transfer;
 
@@ -43,10 +43,10 @@ static size_t give(char *to, size_t one, size_t size, void *context) {
   transfer *t = context;
   size_t given = 0;
   size *= one;
-  while (given < size && t->at < t->bytes + STORE_SEAL) {
+  while (given < size && t->at < t->bytes + STORE_TAIL) {
     const bool body = t->at < t->bytes;
-    const uint8_t *from = body ? t->out + t->at : t->seal + (t->at - t->bytes);
-    size_t n = (body ? t->bytes : t->bytes + STORE_SEAL) - t->at;
+    const uint8_t *from = body ? t->out + t->at : t->tail + (t->at - t->bytes);
+    size_t n = (body ? t->bytes : t->bytes + STORE_TAIL) - t->at;
     if (n > size - given) n = size - given;
     memcpy(to + given, from, n);
     t->at += n;
@@ -61,7 +61,7 @@ static long code_of(CURL *r) {
   return code;
 }
 
-/* The last bytes of the answer are the seal: those that have come last are held back. */
+/* The last bytes of the answer are the tail: those that have come last are held back. */
 static size_t take(char *bytes, size_t one, size_t size, void *context) {
   transfer *t = context;
   size *= one;
@@ -72,26 +72,26 @@ static size_t take(char *bytes, size_t one, size_t size, void *context) {
   }
   if (!t->in) return size; /* of PUT or DELETE */
   for (size_t done = 0; done < size;) {
-    const size_t n = t->at < t->room ? t->room - t->at : t->room + STORE_SEAL - t->at;
+    const size_t n = t->at < t->room ? t->room - t->at : t->room + STORE_TAIL - t->at;
     const size_t some = n < size - done ? n : size - done;
     if (some == 0) return 0; /* larger than any object of this run */
-    memcpy(t->at < t->room ? t->in + t->at : t->seal + (t->at - t->room), bytes + done, some);
+    memcpy(t->at < t->room ? t->in + t->at : t->tail + (t->at - t->room), bytes + done, some);
     t->at += some;
     done += some;
   }
   return size;
 }
 
-/* Moves the seal from where it lies behind the body. */
+/* Moves the tail from where it lies behind the body. */
 static bool split(transfer *t) {
-  uint8_t seal[STORE_SEAL];
-  if (t->at < STORE_SEAL) return false;
-  t->bytes = t->at - STORE_SEAL;
-  for (size_t i = 0; i < STORE_SEAL; i++) {
+  uint8_t tail[STORE_TAIL];
+  if (t->at < STORE_TAIL) return false;
+  t->bytes = t->at - STORE_TAIL;
+  for (size_t i = 0; i < STORE_TAIL; i++) {
     const size_t at = t->bytes + i;
-    seal[i] = at < t->room ? t->in[at] : t->seal[at - t->room];
+    tail[i] = at < t->room ? t->in[at] : t->tail[at - t->room];
   }
-  memcpy(t->seal, seal, STORE_SEAL);
+  memcpy(t->tail, tail, STORE_TAIL);
   return true;
 }
 
@@ -131,7 +131,7 @@ static gt_object_state perform(transfer *t, const char *name, const char *method
     curl_easy_setopt(r, CURLOPT_UPLOAD, 1L);
     curl_easy_setopt(r, CURLOPT_READFUNCTION, give);
     curl_easy_setopt(r, CURLOPT_READDATA, t);
-    curl_easy_setopt(r, CURLOPT_INFILESIZE_LARGE, (curl_off_t)(t->bytes + STORE_SEAL));
+    curl_easy_setopt(r, CURLOPT_INFILESIZE_LARGE, (curl_off_t)(t->bytes + STORE_TAIL));
     /* without the header Expect, libcurl's signature would be of one that is not sent */
     curl_easy_setopt(r, CURLOPT_EXPECT_100_TIMEOUT_MS, 1L);
   }
@@ -144,9 +144,9 @@ static gt_object_state perform(transfer *t, const char *name, const char *method
 }
 
 static gt_object_state s3_put(void *context, const char *name, const void *body, size_t bytes,
-                              const uint8_t seal[STORE_SEAL], char *fault, bool *again) {
+                              const uint8_t tail[STORE_TAIL], char *fault, bool *again) {
   transfer t = {.h = context, .out = body, .bytes = bytes};
-  memcpy(t.seal, seal, STORE_SEAL);
+  memcpy(t.tail, tail, STORE_TAIL);
   gt_failpoint("store.put");
   const gt_object_state state = perform(&t, name, NULL, fault, again);
   gt_failpoint("store.did_put");
@@ -154,17 +154,17 @@ static gt_object_state s3_put(void *context, const char *name, const void *body,
 }
 
 static gt_object_state s3_get(void *context, const char *name, void *body, size_t *bytes,
-                              uint8_t seal[STORE_SEAL], char *fault, bool *again) {
+                              uint8_t tail[STORE_TAIL], char *fault, bool *again) {
   transfer t = {.h = context, .in = body, .room = *bytes};
   gt_object_state state = perform(&t, name, NULL, fault, again);
   gt_failpoint("store.did_get");
   if (state == GT_OBJECT_DONE && !split(&t)) {
     *again = true;
-    snprintf(fault, 256, "an object has %zu bytes; expected at least %zu", t.at, STORE_SEAL);
+    snprintf(fault, 256, "an object has %zu bytes; expected at least %zu", t.at, STORE_TAIL);
     state = GT_OBJECT_FAILED;
   }
   *bytes = t.bytes;
-  memcpy(seal, t.seal, STORE_SEAL);
+  memcpy(tail, t.tail, STORE_TAIL);
   return state;
 }
 

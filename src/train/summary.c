@@ -71,6 +71,8 @@ static gt_store_result store_of(const gt_server *s) {
                            .deletes = n[0].deletes,
                            .bytes_in = n[0].bytes_in,
                            .bytes_out = n[0].bytes_out,
+                           .bytes_shared = n[0].bytes_shared,
+                           .gb_s = (n[0].byte_s + n[1].byte_s) * 1e-9,
                            .control_writes = n[1].writes,
                            .control_reads = n[1].reads + n[1].failed_reads};
 }

@@ -10,6 +10,7 @@
 
 #define STORE_PUTS   4 /* of one peer at a time */
 #define STORE_FORMER 8
+#define STORE_UNREAD 64 /* objects of a peer that have been read and are still there */
 enum { STORE_OF_PEERS, STORE_OF_GATEWAY, STORE_TRANSPORTS };
 
 /* A region's card; `seen` numbers follow: the starts that it has seen of each region, 0: none. */
@@ -33,15 +34,35 @@ typedef struct {
   gt_ns ended_at, next;
 } store_peer;
 
+/* Notes of an object: how many objects of the reader the writer has read; what the object is; when it
+   was written, in ns since 1970. */
+enum { STORE_READ, STORE_ROLE, STORE_WRITTEN };
+/* Kept: the writer deletes it when all have read it.  A reference has the header of a message and the
+   name of the kept object with its payload. */
+typedef enum { STORE_PLAIN, STORE_KEPT, STORE_REFERENCE } store_role;
+
+/* A payload that several regions get: one object, in the lane of `owner`, and references. */
+typedef struct {
+  bool used, begun, written;
+  size_t owner, bytes;
+  gt_ns at;        /* when it was written, in ns since 1970 */
+  uint64_t *waits; /* nregions: number of the message with it that is to be read; 0: none */
+  gt_object_request deletion;
+  bool deleting;
+} store_share;
+
 typedef struct {
   const uint8_t *frame; /* borrowed */
   size_t bytes;
+  store_share *share; /* NULL: none */
   bool done;
 } store_entry;
 
 typedef struct {
   gt_object_request request;
-  uint64_t sequence; /* 0: of no entry */
+  uint8_t reference[GT_FRAME_HEADER_MAX + GT_OBJECT_NAME];
+  store_share *share; /* whose object this is; NULL: none */
+  uint64_t sequence;  /* 0: of no entry */
   bool busy;
 } store_putting;
 
@@ -56,9 +77,10 @@ typedef struct {
   store_putting puts[STORE_PUTS];
   /* receiving: `next` is asked for; frames of a group up to `received` came from an earlier start */
   gt_object_request get, deletion;
-  uint8_t *frame;
-  bool getting, ready, deleting;
-  bool stale; /* the request is of a channel that has ended */
+  uint8_t *frame, header[GT_FRAME_HEADER_MAX]; /* header: of the message while `refers` */
+  bool getting, ready, deleting, refers;       /* refers: `get` is for such a payload */
+  uint64_t kept; /* bit n % STORE_UNREAD: the writer deletes object n */
+  bool stale;    /* the request is of a channel that has ended */
   uint64_t next, deleted, received;
   gt_ns look, heard;
   gt_ns asked, empty; /* when the request began; and one that found nothing */
@@ -73,6 +95,8 @@ struct gt_transport {
   const gt_past_frame *past;
   size_t npast;
   store_lane *lanes;
+  store_share **shares;
+  size_t nshares, capacity;
 };
 
 typedef struct store_endpoint {
@@ -110,6 +134,31 @@ void gt_store_lane_release(gt_transport *t, size_t peer);
 void gt_store_lane_forget(gt_transport *t, size_t peer);
 /* Begins again with a peer that has started again. */
 void gt_store_lane_anew(gt_transport *t, size_t peer);
+/* Returns the entry with this number. */
+store_entry *gt_store_entry(const store_lane *l, uint64_t sequence);
+
+/* ---- store_share.c: a message to several regions is written once ----------------------------- */
+
+/* Looks for messages to other regions with the payload of this entry, which is about to be written,
+   and makes a share of them. */
+void gt_store_share_find(gt_transport *t, size_t peer, uint64_t sequence);
+/* The request is for the share's object. */
+void gt_store_share_begin(store_putting *p);
+/* Makes the request one for a reference to the share of the entry. */
+void gt_store_share_refer(store_putting *p, const store_entry *e);
+/* Takes a reference: the next request of the lane is for the object that it names. */
+void gt_store_share_take(store_lane *l, const char *region);
+/* Gives the object that was read the header of the message. */
+void gt_store_share_fill(store_lane *l, const char *region);
+/* The peer has read so many of this region's objects. */
+void gt_store_share_read(gt_transport *t, size_t peer, uint64_t number);
+/* The peer reads no more of what it was sent. */
+void gt_store_share_leave(gt_transport *t, size_t peer);
+/* Deletes what all have read.  True if nothing is left. */
+bool gt_store_shares_progress(gt_transport *t);
+void gt_store_shares_close(gt_transport *t);
+/* Returns the time in ns since 1970. */
+gt_ns gt_store_wall(void);
 
 /* ---- store_card.c ---------------------------------------------------------------------------- */
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define CARD_MAGIC     UINT32_C(0x31435447) /* "GTC1" */
-#define CARD_VERSION   1
+#define CARD_VERSION   2
 #define CARD_BYTES_MAX ((size_t)64 << 10)
 #define CARD_SLOWER    5 /* polls from one look at the cards to the next */
 #define BYE_S          2.0

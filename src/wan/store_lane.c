@@ -2,6 +2,7 @@
 #include "store.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,7 +28,7 @@ static void name_frame(const gt_transport *t, char name[GT_OBJECT_NAME], bool ou
            to, out ? own : other, out ? other : own, t->id, sequence);
 }
 
-static store_entry *entry_at(const store_lane *l, uint64_t sequence) {
+store_entry *gt_store_entry(const store_lane *l, uint64_t sequence) {
   return &l->queue[sequence % l->window];
 }
 
@@ -48,7 +49,9 @@ void gt_store_lane_close(store_lane *l) {
 }
 
 /* What was sent and received counts no longer.  Requests in progress end by themselves. */
-static void clear(store_lane *l) {
+static void clear(gt_transport *t, size_t peer) {
+  store_lane *l = &t->lanes[peer];
+  gt_store_share_leave(t, peer);
   l->queued = l->begun = l->acked = l->received = 0;
   memset(l->slot_sequence, 0, l->nslots * sizeof *l->slot_sequence);
 }
@@ -56,9 +59,9 @@ static void clear(store_lane *l) {
 /* The next frames have another channel: another start of the peer. */
 static void new_channel(store_lane *l) {
   l->stale = l->getting;
-  l->ready = false;
+  l->ready = l->refers = false;
   l->next = 1;
-  l->deleted = 0;
+  l->deleted = l->kept = 0;
   l->look = l->empty = 0;
   for (size_t i = 0; i < STORE_PUTS; i++) l->puts[i].sequence = 0;
 }
@@ -92,20 +95,47 @@ void gt_store_lane_queue(gt_transport *t, size_t peer, size_t slot, const void *
   if (l->restarted || l->forgotten) return; /* the frame is for an earlier start */
   l->queued++;
   if (t->keeps && l->queued >= l->window) make_room(l);
-  *entry_at(l, l->queued) = (store_entry){frame, bytes, false};
+  *gt_store_entry(l, l->queued) = (store_entry){.frame = frame, .bytes = bytes};
   l->slot_sequence[slot] = l->queued;
 }
 
+/* Begins to write the next message, unless it refers to an object that is not in the store. */
 static void put_next(gt_transport *t, size_t peer, store_putting *p) {
   store_lane *l = &t->lanes[peer];
-  const store_entry *e = entry_at(l, ++l->begun);
-  p->sequence = l->begun;
+  gt_object_request *r = &p->request;
+  gt_store_share_find(t, peer, l->begun + 1);
+  const store_entry *e = gt_store_entry(l, l->begun + 1);
+  store_share *share = e->share;
+  const store_role role = !share                 ? STORE_PLAIN
+                          : share->owner == peer ? STORE_KEPT
+                                                 : STORE_REFERENCE;
+  if (role == STORE_REFERENCE && !share->written) return;
+  p->sequence = ++l->begun;
   p->busy = true;
-  p->request.op = GT_OBJECT_PUT;
-  p->request.body = (void *)(uintptr_t)e->frame;
-  p->request.bytes = e->bytes;
-  name_frame(t, p->request.name, true, peer, l->begun);
-  gt_objects_begin(t->store->objects, &p->request);
+  p->share = role == STORE_KEPT ? share : NULL;
+  r->op = GT_OBJECT_PUT;
+  r->body = (void *)(uintptr_t)e->frame;
+  r->bytes = e->bytes;
+  r->notes[STORE_READ] = l->next - 1;
+  r->notes[STORE_ROLE] = role;
+  r->notes[STORE_WRITTEN] = (uint64_t)gt_store_wall();
+  name_frame(t, r->name, true, peer, l->begun);
+  if (role == STORE_KEPT) gt_store_share_begin(p);
+  if (role == STORE_REFERENCE) {
+    gt_store_share_refer(p, e);
+    t->store->counts[0].bytes_shared += (int64_t)e->bytes;
+  }
+  gt_objects_begin(t->store->objects, r);
+}
+
+static void take_put(gt_transport *t, store_putting *p) {
+  const bool refers = p->request.notes[STORE_ROLE] == STORE_REFERENCE;
+  gt_store_counts *c =
+      refers ? &t->store->counts[1] : counts_of(t, p->request.body, p->request.bytes);
+  c->writes++;
+  c->bytes_out += (int64_t)p->request.bytes;
+  p->busy = false;
+  if (p->share) p->share->written = true;
 }
 
 void gt_store_lane_pump_out(gt_transport *t, size_t peer) {
@@ -113,24 +143,31 @@ void gt_store_lane_pump_out(gt_transport *t, size_t peer) {
   for (size_t i = 0; i < STORE_PUTS; i++) {
     store_putting *p = &l->puts[i];
     if (p->busy && gt_store_ended(&p->request)) {
-      gt_store_counts *c = counts_of(t, p->request.body, p->request.bytes);
-      c->writes++;
-      c->bytes_out += (int64_t)p->request.bytes;
-      p->busy = false;
-      if (p->sequence) entry_at(l, p->sequence)->done = true;
+      take_put(t, p);
+      if (p->sequence) gt_store_entry(l, p->sequence)->done = true;
     }
     if (!p->busy && l->begun < l->queued && t->store->peers[peer].start && !l->forgotten)
       put_next(t, peer, p);
   }
-  while (l->acked < l->begun && entry_at(l, l->acked + 1)->done) l->acked++;
+  while (l->acked < l->begun && gt_store_entry(l, l->acked + 1)->done) l->acked++;
 }
 
 /* ---- receiving ------------------------------------------------------------------------------- */
+
+static bool is_kept(const store_lane *l, uint64_t number) {
+  return l->kept >> number % STORE_UNREAD & 1;
+}
+
+static void set_kept(store_lane *l, uint64_t number, bool kept) {
+  const uint64_t bit = UINT64_C(1) << number % STORE_UNREAD;
+  l->kept = kept ? l->kept | bit : l->kept & ~bit;
+}
 
 static void delete_read(gt_transport *t, size_t peer) {
   store_lane *l = &t->lanes[peer];
   if (l->deleting && !gt_store_ended(&l->deletion)) return;
   if (l->deleting) t->store->counts[0].deletes++;
+  while (l->deleted + 1 < l->next && is_kept(l, l->deleted + 1)) set_kept(l, ++l->deleted, false);
   l->deleting = l->deleted + 1 < l->next && t->store->peers[peer].start;
   if (!l->deleting) return;
   l->deletion.op = GT_OBJECT_DELETE;
@@ -140,34 +177,60 @@ static void delete_read(gt_transport *t, size_t peer) {
 
 static void ask(gt_transport *t, size_t peer, gt_ns now) {
   store_lane *l = &t->lanes[peer];
-  if (now < l->look) return;
+  if (now < l->look || l->next - l->deleted > STORE_UNREAD / 2) return;
   l->get.op = GT_OBJECT_GET;
   l->get.body = l->frame;
   l->get.bytes = t->frame_bytes;
-  name_frame(t, l->get.name, false, peer, l->next);
+  if (!l->refers) name_frame(t, l->get.name, false, peer, l->next);
   l->getting = true;
   l->asked = now;
   gt_objects_begin(t->store->objects, &l->get);
 }
 
+static void count_read(gt_transport *t, const store_lane *l) {
+  const bool other = l->get.notes[STORE_ROLE] == STORE_REFERENCE;
+  gt_store_counts *c = other ? &t->store->counts[1] : counts_of(t, l->frame, l->get.bytes);
+  c->reads++;
+  c->bytes_in += (int64_t)l->get.bytes;
+  if (l->get.notes[STORE_ROLE] != STORE_KEPT)
+    c->byte_s += (double)l->get.bytes *
+                 fmax(0, gt_seconds(gt_store_wall() - (gt_ns)l->get.notes[STORE_WRITTEN]));
+}
+
+/* Takes what has been read: a frame, or where its payload is.  True: the frame is whole. */
+static bool take_object(gt_transport *t, size_t peer, gt_ns now) {
+  store_lane *l = &t->lanes[peer];
+  l->heard = now;
+  if (l->refers) {
+    gt_store_share_fill(l, t->store->base.names[peer]);
+    return true;
+  }
+  gt_store_share_read(t, peer, l->get.notes[STORE_READ]);
+  if (l->get.notes[STORE_ROLE] == STORE_REFERENCE) {
+    gt_store_share_take(l, t->store->base.names[peer]);
+    ask(t, peer, now);
+    return false;
+  }
+  set_kept(l, l->next, l->get.notes[STORE_ROLE] == STORE_KEPT);
+  return true;
+}
+
 /* Takes the answer: the next frame, or nothing yet. */
 static void take_answer(gt_transport *t, size_t peer, gt_ns now) {
   store_lane *l = &t->lanes[peer];
+  const bool missing = gt_objects_state(&l->get) == GT_OBJECT_MISSING;
   l->getting = false;
-  if (gt_objects_state(&l->get) == GT_OBJECT_MISSING) {
+  if (missing)
     t->store->counts[!t->servers].failed_reads++;
-  } else {
-    gt_store_counts *c = counts_of(t, l->frame, l->get.bytes);
-    c->reads++;
-    c->bytes_in += (int64_t)l->get.bytes;
-  }
-  if (l->stale || gt_objects_state(&l->get) == GT_OBJECT_MISSING) {
+  else
+    count_read(t, l);
+  if (l->stale || missing) {
     l->look = l->stale ? 0 : l->asked + (t->servers ? t->store->polls[peer] : t->store->poll);
-    if (!l->stale) l->empty = l->asked;
+    if (!l->stale && !l->refers) l->empty = l->asked;
     l->stale = false;
     return;
   }
-  l->heard = now;
+  if (!take_object(t, peer, now)) return;
   if (l->next > l->received)
     l->ready = true;
   else
@@ -195,19 +258,19 @@ void gt_store_lane_anew(gt_transport *t, size_t peer) {
   new_channel(l);
   if (t->keeps && !t->past) {
     l->acked = l->begun = 0;
-    for (uint64_t n = 1; n <= l->queued; n++) entry_at(l, n)->done = false;
+    for (uint64_t n = 1; n <= l->queued; n++) gt_store_entry(l, n)->done = false;
     return;
   }
   /* a gateway that has not been used begins with this start of the peer */
   l->restarted = !t->keeps && (l->queued > 0 || l->received > 0 || has_begun(t->store));
-  clear(l);
+  clear(t, peer);
   for (size_t i = 0; i < t->npast; i++)
     gt_store_lane_queue(t, peer, 0, t->past[i].frame, t->past[i].bytes);
 }
 
 void gt_store_lane_forget(gt_transport *t, size_t peer) {
   store_lane *l = &t->lanes[peer];
-  clear(l);
+  clear(t, peer);
   new_channel(l);
   l->forgotten = true;
 }

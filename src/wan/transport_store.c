@@ -9,6 +9,8 @@
 static void store_progress(gt_transport *t) {
   store_endpoint *s = t->store;
   gt_store_cards_progress(s);
+  for (size_t i = 0; i < STORE_TRANSPORTS; i++)
+    if (s->open[i]) (void)gt_store_shares_progress(s->open[i]);
   for (size_t peer = 0; peer < s->base.nregions; peer++) {
     if (peer == s->base.self) continue;
     for (size_t i = 0; i < STORE_TRANSPORTS; i++)
@@ -40,17 +42,11 @@ static gt_transport *store_open(gt_peers *servers, const gt_transport_spec *spec
   return t;
 }
 
-static void store_send_frame(gt_transport *t, size_t peer, size_t slot, const void *frame,
-                             size_t bytes) {
-  gt_store_lane_queue(t, peer, slot, frame, bytes);
-  gt_store_lane_pump_out(t, peer);
-}
-
 /* True if the peer has ended, and everything that it has sent has been read. */
 static bool has_gone(const gt_transport *t, size_t peer) {
   const store_lane *l = &t->lanes[peer];
   const store_peer *p = &t->store->peers[peer];
-  return p->ended && !l->ready && l->empty > p->ended_at;
+  return p->ended && !l->ready && !l->refers && l->empty > p->ended_at;
 }
 
 static bool has_left(const gt_transport *t, size_t peer) {
@@ -144,6 +140,9 @@ static bool is_used(const gt_transport *t) {
     for (size_t i = 0; i < STORE_PUTS; i++)
       if (l->puts[i].busy) used |= gt_objects_state(&l->puts[i].request) == GT_OBJECT_BUSY;
   }
+  for (size_t i = 0; i < t->nshares; i++)
+    if (t->shares[i]->deleting)
+      used |= gt_objects_state(&t->shares[i]->deletion) == GT_OBJECT_BUSY;
   return used;
 }
 
@@ -167,11 +166,15 @@ static void store_close(gt_transport *t, double limit_s) {
                                                .context = t});
   s->open[place_of(t)] = NULL;
   const gt_ns end = gt_now() + gt_from_seconds(s->base.patience_s);
+  for (size_t peer = 0; peer < s->base.nregions; peer++) gt_store_share_leave(t, peer);
+  while (!gt_store_shares_progress(t) && gt_now() < end)
+    gt_backoff_sleep(&backoff, GT_BACKOFF_BUSY, end);
   while (is_used(t) && gt_now() < end) gt_backoff_sleep(&backoff, GT_BACKOFF_BUSY, end);
   if (is_used(t)) /* a thread reads or writes memory that would be freed */
     gt_panic(GT_ERR_LOST, "waited %.0f s for the store to answer a request", s->base.patience_s);
   if (t->servers) s->base.run_id++; /* the next gateway of the run takes none of these frames */
   for (size_t peer = 0; peer < s->base.nregions; peer++) gt_store_lane_close(&t->lanes[peer]);
+  gt_store_shares_close(t);
   gt_free(t->lanes);
   gt_free(t);
 }
@@ -184,7 +187,7 @@ static const gt_transport_ops by_store = {
     .name = "store",
     .open = store_open,
     .progress = store_progress,
-    .send_frame = store_send_frame,
+    .send_frame = gt_store_lane_queue, /* begun by progress: others may get the same */
     .sent = store_sent,
     .receive = store_receive,
     .release = gt_store_lane_release,

@@ -67,6 +67,8 @@ cat >>stored.yaml <<'YAML'
 wan: {transport: store, store: {url: "s3://none/run", poll: 20 ms, upload: 90 Mbit/s, download: 160 Mbit/s, latency: 12 ms, request: 8 ms, lag: 5 ms}}
 checkpoint: {every: {steps: 9}}
 YAML
+# Messages that are written once for several regions.
+sed 's/name: lenet5/name: mlp, mlp: [512]/' stored.yaml >large.yaml
 
 # A region is a function that the store invokes.
 sed -e 's/^sync: .*/sync: {central: hub}/' -e '/^wan:/d' -e 's/^compute: /wan: {transport: store, store: {url: "s3:\/\/none\/run", trigger: event, start: 40 ms, upload: 90 Mbit\/s, download: 160 Mbit\/s, latency: 12 ms}}\n&/' last.yaml >function.yaml
@@ -84,7 +86,7 @@ cell() {
   esac
   name=${name// /-}
   for key in "${@:6}"; do sets+=(--set "$key"); done
-  train "$name" $(case $1 in three | stored) echo 7 ;; *) echo 8 ;; esac) "$1.yaml" --run-dir "$name" --clock virtual "${sets[@]}"
+  train "$name" $(case $1 in three | stored | large) echo 7 ;; *) echo 8 ;; esac) "$1.yaml" --run-dir "$name" --clock virtual "${sets[@]}"
   [ "$code" = 0 ] || { fail "$name" "train ended with $code" && return; }
   simulates "$name" "$name" 1e-4 "$1.yaml" "${sets[@]}"
 }
@@ -120,9 +122,15 @@ else
   cell lead sma 3 sync hub=hub
   cell three sma 2 sync hub=a sync.quorum=0.6 'sync.grace=20 ms'
   cell stored sma 4 sync hub=b
+  cell large sma 4 sync hub=b
+  # acknowledgements, which wait for data, do not wait for a heartbeat (50 s) after the last
+  cell stored ssgd 1 sync
+  check "the end of a run over a store" awk "BEGIN { exit !($(field stored-ssgd-1-sync-mesh virtual_s) < 10) }"
   cell function ssgd 1 sync central
   if [ $full = yes ]; then
     cell stored asgd-ga 2 async
+    cell large asgd-ga 2 async
+    cell large ssgd 1 sync
     cell stored ssgd 1 sync central=c
     cell stored ssgd 1 sync ring
     cell stored ama 3 sync tree

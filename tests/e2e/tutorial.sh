@@ -43,7 +43,7 @@ for line in "${commands[@]}"; do
         ;;
       'geotrain watch '*) # while it trains, or afterwards
         trains "$site/runs/shapes"
-        words=('epoch|accuracy')
+        words=('epoch|accuracy|trained') # or between the two
         ;;
       'geotrain data import '*) words=('wrote own.h5') ;;
       'geotrain data info '*) words=('classes') ;;

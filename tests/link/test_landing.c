@@ -56,6 +56,50 @@ static void small_frames_have_more_turns(void) {
   close_landing(&l);
 }
 
+/* ---- a store: a message to several regions ---------------------------------------------------- */
+
+/* 1 MB in 100 ms; a look takes 30 ms, and the answer to a write 40. */
+static const gt_link_spec stored = {
+    .latency_s = 0.05, .back_s = 0.05, .look_s = 0.03, .every_s = 0.03};
+
+static gt_link_times written(gt_link_function *f, gt_wire *wire, gt_access *up, size_t bytes,
+                             uint64_t value, gt_ns at) {
+  const struct gt_link_written what = {
+      .queued = at, .value = value, .bytes = bytes, .kind = GT_MSG_UPDATE};
+  return gt_function_write(f, wire, &stored, up, &what);
+}
+
+static void a_large_message_is_written_once(void) {
+  enum { MB = 1 << 20 };
+  gt_link_function f = {.shares = true, .request = 40 * MS};
+  gt_access up = {.rate_bps = 8 * MB * 10};
+  gt_wire wires[3] = {0};
+  const gt_link_times first = written(&f, &wires[0], &up, MB, 7, 0),
+                      second = written(&f, &wires[1], &up, MB, 7, 0),
+                      third = written(&f, &wires[2], &up, MB, 8, 0);
+  assert_int_equal(first.depart, 100 * MS);
+  /* the reference leaves when the object is there, and is read before it: two looks */
+  assert_true(second.depart >= 140 * MS && second.depart < 141 * MS);
+  assert_true(second.arrive > second.depart + 50 * MS + 30 * MS);
+  assert_int_equal(wires[1].link.last_arrival, second.arrive);
+  /* another message passes the upload, which the reference has hardly used */
+  assert_true(third.depart >= 200 * MS && third.depart < 241 * MS);
+  assert_int_equal(f.shared, 1);
+  assert_int_equal(f.shared_bytes, MB);
+  assert_true(f.byte_s > 0);
+}
+
+static void others_are_not(void) {
+  gt_link_function f = {.shares = true};
+  gt_access up = {.rate_bps = 8e6};
+  gt_wire wires[2] = {0};
+  for (int i = 0; i < 2; i++) (void)written(&f, &wires[i], &up, 1000, 7, 0);
+  assert_true(f.shared == 0 && up.busy_until == 2 * MS);
+  f.shares = false;
+  for (int i = 0; i < 2; i++) (void)written(&f, &wires[i], &up, 2 << 20, 7, 0);
+  assert_true(f.shared == 0);
+}
+
 /* While a sender has frames queued, no other gets ahead of it by more than two of the largest
    frames, however long the others have been sending; and the access does not idle. */
 static void shares_are_equal(void) {
@@ -102,4 +146,5 @@ static void one_sender_has_the_access(void) {
   close_landing(&l);
 }
 
-TESTS(senders_take_turns, small_frames_have_more_turns, shares_are_equal, one_sender_has_the_access)
+TESTS(senders_take_turns, small_frames_have_more_turns, shares_are_equal, one_sender_has_the_access,
+      a_large_message_is_written_once, others_are_not)

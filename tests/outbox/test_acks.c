@@ -102,6 +102,19 @@ static void a_control_message_brings_what_waits(void) {
   gt_outbox_close(r.outbox);
 }
 
+static void a_region_with_no_more_data_acknowledges(void) {
+  region r;
+  open_region(&r, true);
+  post(&r);
+  receive(&r, 1, false);
+  assert_true(r.acks == 0);
+  gt_outbox_ack_owed(r.outbox);
+  assert_true(r.acks == 1 && r.acknowledged == 1 && r.others == 0);
+  gt_outbox_ack_owed(r.outbox);
+  assert_true(r.acks == 1);
+  gt_outbox_close(r.outbox);
+}
+
 static void without_a_store_each_message_is_acknowledged(void) {
   region r;
   open_region(&r, false);
@@ -112,4 +125,5 @@ static void without_a_store_each_message_is_acknowledged(void) {
 }
 
 TESTS(an_answer_carries_the_acknowledgement, a_region_that_does_not_answer_acknowledges_at_once,
-      a_control_message_brings_what_waits, without_a_store_each_message_is_acknowledged)
+      a_control_message_brings_what_waits, a_region_with_no_more_data_acknowledges,
+      without_a_store_each_message_is_acknowledged)
