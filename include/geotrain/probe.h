@@ -11,9 +11,11 @@ typedef struct {
   /* NULL: the directory that train would use.  The probe tests it by writing a checkpoint. */
   const char *run_dir;
   /* the region that this MPI job is; NULL: it is all regions.  Then only addresses, certificates and
-     directions between the regions are measured, and there is no profile */
+     directions between the regions are measured, and the store of a job with one; no profile */
   const char *region;
-  const char *out; /* path of the profile; NULL: profile.yaml in the current directory */
+  /* path of the profile; NULL: profile.yaml in the current directory.  With a region: path of the
+     store's rates as a catalogue; NULL: they are only printed */
+  const char *out;
   /* also measures messages of the model's size, on all links at once, however long that takes */
   bool sustained;
   bool fleet;          /* also measures the section fleet of the profile */

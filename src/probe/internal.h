@@ -10,6 +10,7 @@
 #include "geotrain/probe.h"
 #include "geotrain/record_table.h"
 #include "geotrain/setup.h"
+#include "geotrain/store.h"
 
 /* long, because the probe of many regions takes its time; a lost rank aborts the job by itself */
 #define GT_PROBE_MEET_S 3600.0
@@ -148,6 +149,18 @@ void gt_probe_links(gt_probe_state *p);
 /* sites.c: between regions that are MPI jobs of their own; prints the figures and GO or NO-GO at each
    site.  Collective over all ranks of the run; GT_ERR_NOGO. */
 gt_status gt_probe_sites(gt_probe_state *p);
+/* store.c: a store as one site uses it.  0: not measured, and fault says why. */
+typedef struct {
+  double request_s, up_bps, down_bps; /* request_s: a look at an object that is not there */
+  char fault[400];
+} gt_probe_store;
+/* Local; on a PS rank.  Errors as gt_objects_open. */
+gt_status gt_probe_store_measure(const gt_run *run, gt_probe_store *own);
+/* all: a row for each region. */
+void gt_probe_store_print(const gt_job *job, const gt_probe_store *all);
+/* Writes a catalogue of rates; GT_ERR_CKPT names the file.  check: GT_ERR_JOB if there can be none. */
+gt_status gt_probe_store_check(const gt_job *job, const char *out);
+gt_status gt_probe_store_rates(const gt_job *job, const gt_probe_store *all, const char *out);
 /* inside.c: messages between the PS and the workers of a region, one region after another.
    Collective over the world. */
 void gt_probe_inside(gt_probe_state *p);

@@ -142,9 +142,20 @@ static gt_status check_whole(const gt_run *run) {
                              "model on every worker; expected a job without the key pipeline");
 }
 
+/* Checks that there is something to write, before the other sites are waited for. */
+static gt_status check_out(const gt_probe_options *o) {
+  gt_job *job = NULL;
+  gt_status status = gt_job_load(&job, o->job_path, o->sets, o->nsets);
+  if (status == GT_OK) status = gt_probe_store_check(job, o->out);
+  gt_job_close(job);
+  return status;
+}
+
 static gt_status probe(gt_probe_state *p) {
   const gt_probe_options *o = p->options;
-  gt_status status = o->region ? GT_OK : reach(p);
+  gt_status status = GT_OK;
+  if (!o->region) status = reach(p);
+  if (o->region && o->out) status = check_out(o);
   if (status != GT_OK) return refuse(p, status);
   p->setup = (gt_setup_options){.job_path = o->job_path,
                                 .sets = o->sets,

@@ -118,6 +118,18 @@ static void measure(gt_probe_state *state, direction *own) {
   gt_free(bulk);
 }
 
+/* Measures the store from each region in turn. */
+static gt_status measure_store(gt_probe_state *p, gt_probe_store *own) {
+  gt_status status = GT_OK;
+  const gt_peers_wait turn = {.what = "the measurements of the store by the other regions",
+                              .limit_s = GT_PROBE_MEET_S};
+  for (size_t r = 0; r < p->run.job->nregions; r++) {
+    if (r == p->run.roles.region_id) status = gt_probe_store_measure(&p->run, own);
+    gt_peers_meet(p->run.roles.ps, &turn);
+  }
+  return status;
+}
+
 /* ---- what is said ---------------------------------------------------------------------------- */
 
 static gt_cell measured(double value) {
@@ -159,7 +171,7 @@ static void print_directions(const gt_job *job, const direction *all) {
 
 /* Prints the reasons for a NO-GO; returns their number. */
 static size_t print_reasons(const gt_probe_state *p, const site *sites, const direction *all,
-                            FILE *to) {
+                            const gt_probe_store *stores, FILE *to) {
   const gt_job *job = p->run.job;
   size_t reasons = 0;
   for (size_t r = 0; r < job->nregions; r++)
@@ -172,23 +184,31 @@ static size_t print_reasons(const gt_probe_state *p, const site *sites, const di
     if (i / job->nregions != i % job->nregions && all[i].bps <= 0 && ++reasons)
       fprintf(to, "  from region %s nothing comes back to region %s\n",
               job->regions[i % job->nregions].name, job->regions[i / job->nregions].name);
+  for (size_t r = 0; r < job->nregions; r++)
+    if (stores[r].fault[0] && ++reasons)
+      fprintf(to, "  region %s cannot use the store: %s\n", job->regions[r].name, stores[r].fault);
   if (p->data_error[0] && ++reasons) fprintf(to, "  %s\n", p->data_error);
   if (p->folder_error[0] && ++reasons) fprintf(to, "  %s\n", p->folder_error);
   return reasons;
 }
 
-static gt_status conclude(const gt_probe_state *p, const site *sites, const direction *all) {
+static gt_status conclude(const gt_probe_state *p, const site *sites, const direction *all,
+                          const gt_probe_store *stores) {
   char *text = NULL;
   size_t size = 0;
   FILE *memory = open_memstream(&text, &size);
   if (!memory) return GT_FAIL(GT_ERR_FAULT, "no memory for the verdict");
-  const size_t reasons = print_reasons(p, sites, all, memory);
+  const size_t reasons = print_reasons(p, sites, all, stores, memory);
   fclose(memory);
   print_sites(p->run.job, sites);
   print_directions(p->run.job, all);
+  if (p->run.job->wan.transport == GT_WAN_STORE) gt_probe_store_print(p->run.job, stores);
+  gt_status status = GT_OK;
+  if (p->options->out && reasons == 0)
+    status = gt_probe_store_rates(p->run.job, stores, p->options->out);
   printf("\n%s\n%s", reasons ? "NO-GO" : "GO", text);
   free(text);
-  return reasons ? GT_FAIL(GT_ERR_NOGO, "NO-GO") : GT_OK;
+  return reasons ? GT_FAIL(GT_ERR_NOGO, "NO-GO") : status;
 }
 
 static gt_status probe_servers(gt_probe_state *p) {
@@ -197,14 +217,18 @@ static gt_status probe_servers(gt_probe_state *p) {
   const size_t n = run->job->nregions;
   site own = {0}, *sites = GT_NEW_ARRAY(site, n);
   direction *directions = GT_NEW_ARRAY(direction, n), *all = GT_NEW_ARRAY(direction, n * n);
+  gt_probe_store store = {0}, *stores = GT_NEW_ARRAY(gt_probe_store, n);
   if (region->address) snprintf(own.address, sizeof own.address, "%s", region->address);
   gt_status status = gt_setup_certificate(run->job, run->roles.region_id, &own.cert);
   measure(p, directions);
+  if (run->job->wan.transport == GT_WAN_STORE && status == GT_OK) status = measure_store(p, &store);
   static const char what[] = "the figures of the other regions";
   gt_peers_gather(run->roles.ps, &own, sizeof own, sites, what, p->limit_s);
   gt_peers_gather(run->roles.ps, directions, n * sizeof *all, all, what, p->limit_s);
-  if (status == GT_OK) status = conclude(p, sites, all);
+  gt_peers_gather(run->roles.ps, &store, sizeof store, stores, what, p->limit_s);
+  if (status == GT_OK) status = conclude(p, sites, all, stores);
   gt_free(sites);
+  gt_free(stores);
   gt_free(directions);
   gt_free(all);
   return status;

@@ -141,8 +141,7 @@ static bool is_used(const gt_transport *t) {
       if (l->puts[i].busy) used |= gt_objects_state(&l->puts[i].request) == GT_OBJECT_BUSY;
   }
   for (size_t i = 0; i < t->nshares; i++)
-    if (t->shares[i]->deleting)
-      used |= gt_objects_state(&t->shares[i]->deletion) == GT_OBJECT_BUSY;
+    if (t->shares[i]->deleting) used |= gt_objects_state(&t->shares[i]->deletion) == GT_OBJECT_BUSY;
   return used;
 }
 
