@@ -52,7 +52,7 @@ more=quick
 export GEOTRAIN_TESTS=quick
 
 cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) # else nproc counts OpenMP's threads
-slots=$((cores + (cores + 1) / 2)) # of CTest: tests with ranks mostly wait
+slots=$((2 * cores)) # of CTest: tests with ranks mostly wait
 export LC_ALL=C
 unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE # pinned OpenBLAS kernels would not be those that users run
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
@@ -227,7 +227,7 @@ mpich_stage() {
 
 drills_stage() {
   step "build of drills, gcc (build/dev)" build dev gcc &&
-    GEOTRAIN_TESTS=$more slots=$((2 * cores)) tests "drills, gcc" build/dev -L '^full$' # they wait for an emulated WAN
+    GEOTRAIN_TESTS=$more slots=$((3 * cores)) tests "drills, gcc" build/dev -L '^full$' # they wait for an emulated WAN
 }
 
 fuzz_stage() {

@@ -142,7 +142,7 @@ static gt_status check_whole(const gt_run *run) {
                              "model on every worker; expected a job without the key pipeline");
 }
 
-/* Checks that there is something to write, before the other sites are waited for. */
+/* Checks that probe has something to write, before it waits for the other sites. */
 static gt_status check_out(const gt_probe_options *o) {
   gt_job *job = NULL;
   gt_status status = gt_job_load(&job, o->job_path, o->sets, o->nsets);

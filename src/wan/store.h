@@ -86,6 +86,10 @@ typedef struct {
   gt_ns asked, empty; /* when the request began; and one that found nothing */
 } store_lane;
 
+static inline store_entry *gt_store_entry(const store_lane *l, uint64_t sequence) {
+  return &l->queue[sequence % l->window];
+}
+
 struct gt_transport {
   gt_peers *servers; /* NULL: the transport of a group */
   struct store_endpoint *store;
@@ -115,9 +119,6 @@ typedef struct store_endpoint {
   gt_store_counts counts[2]; /* of data, of others */
 } store_endpoint;
 
-/* True if the request has ended; a failure ends the run. */
-bool gt_store_ended(const gt_object_request *request);
-
 /* ---- store_lane.c ---------------------------------------------------------------------------- */
 
 void gt_store_lane_open(gt_transport *t, size_t peer, size_t window);
@@ -134,8 +135,6 @@ void gt_store_lane_release(gt_transport *t, size_t peer);
 void gt_store_lane_forget(gt_transport *t, size_t peer);
 /* Begins again with a peer that has started again. */
 void gt_store_lane_anew(gt_transport *t, size_t peer);
-/* Returns the entry with this number. */
-store_entry *gt_store_entry(const store_lane *l, uint64_t sequence);
 
 /* ---- store_share.c: a message to several regions is written once ----------------------------- */
 
@@ -157,6 +156,8 @@ void gt_store_share_leave(gt_transport *t, size_t peer);
 /* Deletes what all have read.  True if nothing is left. */
 bool gt_store_shares_progress(gt_transport *t);
 void gt_store_shares_close(gt_transport *t);
+/* True if the request has ended; a failure ends the run. */
+bool gt_store_ended(const gt_object_request *request);
 /* Returns the time in ns since 1970. */
 gt_ns gt_store_wall(void);
 

@@ -6,16 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static _Noreturn void give_up(const gt_object_request *r) {
-  gt_panic(GT_ERR_LOST, "the store cannot be used: %s: %s", r->name, r->fault);
-}
-
-bool gt_store_ended(const gt_object_request *r) {
-  const gt_object_state state = gt_objects_state(r);
-  if (state == GT_OBJECT_FAILED) give_up(r);
-  return state != GT_OBJECT_BUSY;
-}
-
 /* ---- lanes: names and life ------------------------------------------------------------------- */
 
 /* Writes the name of a frame on the way from one region to the other. */
@@ -26,10 +16,6 @@ static void name_frame(const gt_transport *t, char name[GT_OBJECT_NAME], bool ou
   const uint64_t own = s->base.start, other = s->peers[peer].start;
   snprintf(name, GT_OBJECT_NAME, "%zu-%zu/%016" PRIx64 "-%016" PRIx64 "-%" PRIx64 "/%" PRIu64, from,
            to, out ? own : other, out ? other : own, t->id, sequence);
-}
-
-store_entry *gt_store_entry(const store_lane *l, uint64_t sequence) {
-  return &l->queue[sequence % l->window];
 }
 
 void gt_store_lane_open(gt_transport *t, size_t peer, size_t window) {

@@ -6,6 +6,16 @@
 #include <string.h>
 #include <time.h>
 
+static _Noreturn void give_up(const gt_object_request *r) {
+  gt_panic(GT_ERR_LOST, "the store cannot be used: %s: %s", r->name, r->fault);
+}
+
+bool gt_store_ended(const gt_object_request *r) {
+  const gt_object_state state = gt_objects_state(r);
+  if (state == GT_OBJECT_FAILED) give_up(r);
+  return state != GT_OBJECT_BUSY;
+}
+
 gt_ns gt_store_wall(void) {
   struct timespec now;
   clock_gettime(CLOCK_REALTIME, &now);

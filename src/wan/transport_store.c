@@ -115,6 +115,25 @@ static void keep_settling(void *context) {
   (void)settle(context);
 }
 
+/* True if a look at each lane, begun after that time, has found nothing. */
+static bool found_nothing(const gt_transport *t, gt_ns since) {
+  for (size_t peer = 0; peer < t->store->base.nregions; peer++) {
+    const store_lane *l = &t->lanes[peer];
+    const bool looks = peer != t->store->base.self && !l->forgotten && !l->refers;
+    if (looks && l->empty <= since) return false;
+  }
+  return true;
+}
+
+/* Reads what the others had written before all met: it would stay in the store. */
+static void read_the_rest(gt_transport *t, gt_ns until) {
+  const gt_ns since = gt_now();
+  gt_backoff backoff = {0};
+  for (size_t peer = 0; peer < t->store->base.nregions; peer++) t->lanes[peer].look = 0;
+  while ((settle(t) < t->store->base.nregions || !found_nothing(t, since)) && gt_now() < until)
+    gt_backoff_sleep(&backoff, GT_BACKOFF_BUSY, until);
+}
+
 /* Ends with the regions that are there. */
 static void part(gt_transport *t) {
   store_endpoint *s = t->store;
@@ -163,6 +182,7 @@ static void store_close(gt_transport *t, double limit_s) {
                                                .limit_s = limit_s,
                                                .progress = keep_settling,
                                                .context = t});
+  if (needs_all) read_the_rest(t, gt_now() + gt_from_seconds(s->base.patience_s));
   s->open[place_of(t)] = NULL;
   const gt_ns end = gt_now() + gt_from_seconds(s->base.patience_s);
   for (size_t peer = 0; peer < s->base.nregions; peer++) gt_store_share_leave(t, peer);

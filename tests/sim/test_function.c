@@ -215,7 +215,7 @@ static double between(gt_rng *rng, double least, double most) {
 
 static void random_placements(void) {
   for (size_t i = 0; i < cases(10000, 100); i++) {
-    gt_rng rng = gt_rng_make(46, i, 0, 0);
+    gt_rng rng = gt_rng_make(46, GT_RNG_TEST, i, 0);
     placement c = {.bytes = 4 * (size_t)between(&rng, 1e6, 1e7),
                    .at = (size_t)between(&rng, 0, PLACES),
                    .each = (size_t)between(&rng, 1, 4),
