@@ -12,6 +12,8 @@
 #define AGAIN_S     0.1 /* after a failure; doubled up to AGAIN_MAX_S */
 #define AGAIN_MAX_S 5.0
 #define CLOSE_S     5
+#define WARN_S      1.0  /* a request that has failed for so long is reported, */
+#define WARN_EVERY  10.0 /* at most once in this time */
 #define FOLDER      "file://"
 
 struct gt_objects {
@@ -23,6 +25,7 @@ struct gt_objects {
   pthread_cond_t filled, closing;
   gt_object_request *first, *last; /* those that no thread has taken */
   bool stops;
+  gt_ns warned;
   pthread_t threads[THREADS];
   size_t nthreads;
 };
@@ -81,9 +84,22 @@ static bool wait_again(gt_objects *o, double wait_s) {
   return goes_on;
 }
 
+/* Says that a request fails, in case that the others notice first, and the run ends. */
+static void warn(gt_objects *o, const gt_object_request *r, gt_ns since) {
+  const gt_ns now = gt_now();
+  if (gt_seconds(now - since) < WARN_S) return;
+  pthread_mutex_lock(&o->lock);
+  const bool now_and_then = o->warned == 0 || gt_seconds(now - o->warned) > WARN_EVERY;
+  if (now_and_then) o->warned = now;
+  pthread_mutex_unlock(&o->lock);
+  if (now_and_then)
+    gt_log(GT_LOG_WARN, "the store fails, and is tried again for %.0f s: %s: %s",
+           o->patience_s - gt_seconds(now - since), r->name, r->fault);
+}
+
 /* Repeats what can succeed later. */
 static void serve(gt_objects *o, void *handle, gt_object_request *r) {
-  const gt_ns until = gt_now() + gt_from_seconds(o->patience_s);
+  const gt_ns since = gt_now(), until = since + gt_from_seconds(o->patience_s);
   double wait_s = AGAIN_S;
   for (;;) {
     bool again = false;
@@ -92,6 +108,7 @@ static void serve(gt_objects *o, void *handle, gt_object_request *r) {
       atomic_store(&r->state, (int)state);
       return;
     }
+    warn(o, r, since);
     wait_s = wait_s * 2 > AGAIN_MAX_S ? AGAIN_MAX_S : wait_s * 2;
   }
 }

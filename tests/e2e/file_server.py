@@ -4,7 +4,8 @@ It answers GET with ranges and If-Range, PUT and DELETE, writes a line for each 
 be read.  Files in FOLDER make it fail:
   .break  N: the next answer ends after N bytes (once)
   .stall  N: answers stop after N bytes for as long as the file is there
-  .codes  the next answers, one number a line, instead of files"""
+  .codes  the next answers, one number a line, instead of files
+  .lag    S: a new file is not found for S seconds"""
 import hashlib
 import hmac
 import http.server
@@ -19,6 +20,7 @@ import urllib.parse
 port, folder, log = int(sys.argv[1]), sys.argv[2], sys.argv[3]
 PRIVATE = sys.argv[sys.argv.index("--s3") + 1:][:3] if "--s3" in sys.argv else None
 lock = threading.Lock()
+born = {}  # path of a file: when it was put
 TLS = sys.argv[sys.argv.index("--tls") + 1:][:2] if "--tls" in sys.argv else None
 
 
@@ -92,6 +94,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if path is None:
             return
         try:
+            if time.monotonic() - born.get(path, 0) < float(control(".lag") or 0):
+                raise FileNotFoundError
             with open(path, "rb") as file:
                 body = file.read()
         except OSError:
@@ -108,6 +112,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         part = f"{path}.{threading.get_ident()}"
         with open(part, "wb") as file:
             file.write(body)
+        if not os.path.exists(path):
+            born[path] = time.monotonic()
         os.replace(part, path)
         self.refuse(200)
 
