@@ -7,7 +7,7 @@ import sys
 
 runs = [json.load(open(name + "/summary.json")) for name in sys.argv[1:3]]
 ends = [run["virtual_s"] for run in runs]
-learnt = ("test_accuracy", "test_loss", "test_auc", "test_perplexity", "validation", "validation_loss")
+learnt = ("test_accuracy", "test_loss", "test_auc", "test_recall20", "test_mrr20", "test_perplexity", "validation", "validation_loss")
 for run in runs:
     for key in learnt + ("wall_s", "virtual_s", "params_sha256", "build", "samples_per_s", "tokens_per_s"):
         run.pop(key, None)
