@@ -23,6 +23,8 @@ static void serve(gt_landing *l, const gt_landing_frame *f, int64_t tag) {
   l->tag = tag;
   l->served = *f;
   l->passes = gt_access_pass(&l->access, f->bytes, f->stream_bps, f->arrive);
+  if (l->function && gt_msg_is_data(f->kind))
+    l->function->byte_s += (double)f->bytes * gt_seconds(l->passes - f->arrive);
 }
 
 static uint32_t place_of(gt_landing *l, const gt_landing_frame *f) {
@@ -70,6 +72,7 @@ void gt_landing_release(gt_landing *l, gt_ns now) {
     gt_landing_frame f = l->places[i].frame;
     next = l->places[i].next;
     free_place(l, i);
+    l->function->byte_s += (double)f.bytes * gt_seconds(now - f.arrive);
     f.arrive = now;
     (void)put(l, &f);
   }

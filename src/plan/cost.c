@@ -321,17 +321,18 @@ static bool tiers_assumed(const traffic *all, const tariff_set *set) {
   return false;
 }
 
-/* Adds the cost of requests to the store. */
+/* Adds the cost of requests to the store, and of the time for which objects are there. */
 static void add_requests(gt_cost_result *out, const gt_job_prices *p, const gt_region_result *all) {
-  double reads = 0, writes = 0, lists = 0;
+  double reads = 0, writes = 0, lists = 0, gb_months = 0;
   for (size_t r = 0; r < p->nregions && all && p->store.known; r++) {
     const gt_store_result *of = &all[r].store;
     reads += (double)(of->reads + of->failed_reads + of->control_reads);
     writes += (double)(of->writes + of->control_writes);
     lists += (double)of->lists;
+    gb_months += of->gb_s / GT_PLAN_MONTH_S;
   }
-  out->store_usd =
-      reads * p->store.read.usd + writes * p->store.write.usd + lists * p->store.list.usd;
+  out->store_usd = reads * p->store.read.usd + writes * p->store.write.usd +
+                   lists * p->store.list.usd + gb_months * p->store.gb_month;
   out->usd += out->store_usd;
   out->assumed |= (reads > 0 && p->store.read.assumed) || (writes > 0 && p->store.write.assumed) ||
                   (lists > 0 && p->store.list.assumed);

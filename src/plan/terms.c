@@ -106,7 +106,7 @@ static void egress_of(const terms_course *c, gt_plan_flow *flows) {
 static void count(const terms_course *c, gt_cost_result *cost, const gt_plan_terms *by) {
   const gt_plan_rates *rate = c->rates, *storage = &c->rates[storage_of(c)];
   gt_plan_flow *flows = GT_NEW_ARRAY(gt_plan_flow, 2 * c->n);
-  double iaas = 0, reads = 0, writes = 0, lists = 0, out = 0, in = 0;
+  double iaas = 0, stored = 0, reads = 0, writes = 0, lists = 0, out = 0, in = 0;
   egress_of(c, flows);
   for (size_t r = 0; r < storage_of(c); r++) {
     const gt_store_result *of = &c->results[r].store;
@@ -114,18 +114,19 @@ static void count(const terms_course *c, gt_cost_result *cost, const gt_plan_ter
     reads += (double)(of->reads + of->failed_reads);
     writes += (double)of->writes;
     lists += (double)of->lists;
+    stored += of->gb_s / GT_PLAN_MONTH_S * storage->storage_gb_month;
     if (r != c->function) out += flows[2 * r].usd;
     in += flows[2 * r + 1].usd;
   }
   const double faas = c->results[c->function].store.function_s * rate[c->function].memory_gb *
                       rate[c->function].function_gb_s,
                from_function = flows[2 * c->function].usd, n = c->batches;
-  const double counted = iaas + faas + reads * storage->read + writes * storage->write +
+  const double counted = iaas + faas + stored + reads * storage->read + writes * storage->write +
                          lists * storage->list + out + from_function + in;
-  set_term(cost, 0, "(1) all, without storage", n * (by->total - by->stored), counted);
+  set_term(cost, 0, "(1) all", n * by->total, counted);
   set_term(cost, 1, "(3) machines", n * by->iaas, iaas);
   set_term(cost, 2, "(4) functions", n * by->faas, faas);
-  set_term(cost, 3, "(5) storage", n * by->stored, NAN);
+  set_term(cost, 3, "(5) storage", n * by->stored, stored);
   set_term(cost, 4, "(5) reads", n * by->reads, reads * storage->read);
   set_term(cost, 5, "(5) writes", n * by->writes, writes * storage->write);
   set_term(cost, 6, "(5) lists", n * by->lists, lists * storage->list);
