@@ -52,7 +52,8 @@ more=quick
 export GEOTRAIN_TESTS=quick
 
 cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) # else nproc counts OpenMP's threads
-slots=$((2 * cores)) # of CTest: tests with ranks mostly wait
+slots=$((cores + (cores + 1) / 2)) # of CTest
+more_slots=$((2 * cores))          # for tests with ranks, which mostly wait
 export LC_ALL=C
 unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE # pinned OpenBLAS kernels would not be those that users run
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
@@ -194,7 +195,7 @@ gcc_stage() {
   local same=() # the tests at AVX2 equal those at the CPU's own instruction set
   grep -q '^flags.* avx512f' /proc/cpuinfo || same=(-E '\.avx2$')
   step "build, gcc (build/dev)" build dev gcc rank_tests &&
-    GEOTRAIN_TESTS=$more tests "tests, gcc" build/dev -L '^(mpi|e2e|tensor|nn|tree)$' -LE '^full$' ${same[@]+"${same[@]}"}
+    GEOTRAIN_TESTS=$more slots=$more_slots tests "tests, gcc" build/dev -L '^(mpi|e2e|tensor|nn|tree)$' -LE '^full$' ${same[@]+"${same[@]}"}
 }
 
 lint_stage() { once "clang-tidy" lint; }
@@ -212,22 +213,22 @@ asan_stage() {
 clang_stage() {
   step "build, clang (build/dev-clang)" build dev-clang clang || return 1
   GEOTRAIN_TESTS=$more tests "unit tests, clang" build/dev-clang -LE '^(mpi|full|e2e)$'
-  tests "MPI and end-to-end tests, clang" build/dev-clang -L '^(mpi|e2e)$' -LE '^full$'
+  slots=$more_slots tests "MPI and end-to-end tests, clang" build/dev-clang -L '^(mpi|e2e)$' -LE '^full$'
 }
 
 asan-ranks_stage() {
   step "build of ranks, sanitizers (build/asan)" build asan gcc &&
-    tests "MPI and end-to-end tests, sanitizers" build/asan -L '^(mpi|e2e)$' -LE '^full$'
+    slots=$more_slots tests "MPI and end-to-end tests, sanitizers" build/asan -L '^(mpi|e2e)$' -LE '^full$'
 }
 
 mpich_stage() {
   step "build, MPICH (build/mpich)" build mpich gcc &&
-    tests "MPI and end-to-end tests, MPICH" build/mpich -L '^(mpi|e2e)$' -LE '^full$' -E '^slurm\.'
+    slots=$more_slots tests "MPI and end-to-end tests, MPICH" build/mpich -L '^(mpi|e2e)$' -LE '^full$' -E '^slurm\.'
 }
 
 drills_stage() {
   step "build of drills, gcc (build/dev)" build dev gcc &&
-    GEOTRAIN_TESTS=$more slots=$((3 * cores)) tests "drills, gcc" build/dev -L '^full$' # they wait for an emulated WAN
+    GEOTRAIN_TESTS=$more slots=$((more_slots + cores / 2)) tests "drills, gcc" build/dev -L '^full$' # they wait for an emulated WAN
 }
 
 fuzz_stage() {
