@@ -1,5 +1,5 @@
-/* The peak of bf16 multiply-adds of one core: chains of the widest instruction that multiplies pairs
-   of bf16 and adds them up in float32, which is what oneDNN uses for matrix products. */
+/* The peak of bf16 multiply-adds of one core: chains of the widest instruction that multiplies
+   pairs of bf16 and adds them up in float32, which is what oneDNN uses for matrix products. */
 #include "geotrain/tensor.h"
 #include "peak.h"
 

@@ -321,8 +321,8 @@ void gt_state_close(gt_state *state);
    not been written for an hour.  Returns the descriptor, or -1 with errno; `temporary` receives the
    path. */
 int gt_temporary_create(char *temporary, size_t size, const char *path);
-/* Makes SIGINT, SIGTERM and SIGHUP remove the last temporary file before they end the process, unless
-   they are ignored or handled.  For commands of one process. */
+/* Makes SIGINT, SIGTERM and SIGHUP remove the last temporary file before they end the process,
+   unless they are ignored or handled.  For commands of one process. */
 void gt_temporary_guard(void);
 /* True if `name` is a name that gt_temporary_create gives for a file `of`. */
 bool gt_temporary_is(const char *name, const char *of);

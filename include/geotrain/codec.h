@@ -73,16 +73,16 @@ bool gt_codec_accepts(const gt_codec *codec, const float *x);
 /* Encodes x (values) and returns the bytes written to payload. r (residuals x values) is the
    residual of earlier payloads: encodes a = decay r + x, then sets r = a - decode(payload). r NULL:
    encodes x without error feedback (not dgc).  For a message of several steps, pass the same x and
-   r to each step; r changes in the first and the last step.  Of x and r only the turn's part is read
-   and written.  Returns 0 and leaves r unchanged unless that part passes gt_codec_accepts. */
+   r to each step; r changes in the first and the last step.  Of x and r only the turn's part is
+   read and written.  Returns 0 and leaves r unchanged unless that part passes gt_codec_accepts. */
 size_t gt_codec_encode(gt_codec *codec, const gt_codec_turn *turn, const float *x, float *r,
                        unsigned char *payload);
 /* Checks a payload; call it before any other use.  GT_ERR_FAULT: the codec does not write a payload
    with this length, index or value. */
 gt_status gt_codec_check(const gt_codec *codec, const gt_codec_turn *turn,
                          const unsigned char *payload, size_t bytes);
-/* Adds scale times the decoded payload to its part of y (values).  The payload must have passed gt_codec_check
-   and belong to the last step.  Never fails. */
+/* Adds scale times the decoded payload to its part of y (values).  The payload must have passed
+   gt_codec_check and belong to the last step.  Never fails. */
 void gt_codec_add(const gt_codec *codec, const gt_codec_turn *turn, const unsigned char *payload,
                   float scale, float *y);
 /* Sets the common state for later steps and messages to `scale` times the sum over all regions'

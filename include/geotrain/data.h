@@ -95,8 +95,8 @@ const int32_t *gt_dataset_labels(gt_dataset *dataset, gt_split split);
    gt_dataset_normalise.  GT_ERR_DATA: the first training images cannot be read. */
 gt_status gt_dataset_doubts(gt_dataset *dataset, void (*tell)(const char *text));
 /* Writes a PNG file with a row for each of the first *rows classes, of its first *columns training
-   images; float images from their smallest value, black, to the largest, white.  GT_ERR_DATA: samples
-   are no images of 1 or 3 channels, or a file cannot be read or written. */
+   images; float images from their smallest value, black, to the largest, white.  GT_ERR_DATA:
+   samples are no images of 1 or 3 channels, or a file cannot be read or written. */
 gt_status gt_dataset_sheet(gt_dataset *dataset, const char *path, size_t *rows, size_t *columns);
 /* Returns the tokens of a text (IDS), owned by the data set; else NULL. */
 const gt_tokens *gt_dataset_tokens(const gt_dataset *dataset);
@@ -105,10 +105,10 @@ const gt_tokens *gt_dataset_tokens(const gt_dataset *dataset);
 const float *gt_dataset_mean(const gt_dataset *dataset);
 const float *gt_dataset_std(const gt_dataset *dataset);
 
-/* Sums over any samples of a scaled data set of C channels, from which means and standard deviations
-   are computed: the number of pixels of one channel, then each channel's sum of values, then each
-   channel's sum of squares.  Those of bytes are integers below 2^53 (up to 10^11 pixels), so sums of
-   parts add up to the sum of the whole. */
+/* Sums over any samples of a scaled data set of C channels, from which means and standard
+   deviations are computed: the number of pixels of one channel, then each channel's sum of values,
+   then each channel's sum of squares.  Those of bytes are integers below 2^53 (up to 10^11 pixels),
+   so sums of parts add up to the sum of the whole. */
 #define GT_DATA_SUMS(channels) (1 + 2 * (channels))
 /* Reads the given training samples (n ascending numbers) of a scaled data set and fills
    sums[GT_DATA_SUMS(c)].  GT_ERR_DATA: the file cannot be read. */
@@ -153,10 +153,11 @@ typedef struct {
   size_t bytes, vocabulary, samples[2], left[2]; /* left: ids that fill no sample, by gt_split */
 } gt_text_found;
 /* Imports a data set, as `geotrain data import` does.  Formats of text take the n files `sources`,
-   concatenated; csv takes one file, or one for each split; other formats take the folder with their files (docs/data-format.md), gzip or
-   plain.  OUT is written under a temporary name and then renamed.  found: written by formats of
-   text; NULL is allowed.  GT_ERR_DATA: the text names the file and the values found and expected.
-   GT_ERR_JOB: unknown format, or an option that is out of range or unknown to the format. */
+   concatenated; csv takes one file, or one for each split; other formats take the folder with their
+   files (docs/data-format.md), gzip or plain.  OUT is written under a temporary name and then
+   renamed.  found: written by formats of text; NULL is allowed.  GT_ERR_DATA: the text names the
+   file and the values found and expected.  GT_ERR_JOB: unknown format, or an option that is out of
+   range or unknown to the format. */
 gt_status gt_data_import(const char *format, const char *const *sources, size_t n, const char *out,
                          const gt_import_options *options, gt_text_found *found);
 /* Sets *takes_files if gt_data_import takes several files for this format.  GT_ERR_JOB, with the
@@ -213,29 +214,30 @@ gt_status gt_data_split(const char *path, const gt_partition *p, gt_tests tests,
    GT_ERR_DATA: a file is malformed, or has other columns or another kind of data than the first. */
 gt_status gt_data_schema(const char *const *paths, size_t n, char **text);
 /* Copies a data set with other classes: each of the n texts OLD=NEW renames one, and classes of one
-   name become one; then, with a schema (NULL: none), numbered as it says.  Classes without names are
-   named by their numbers.  GT_ERR_JOB: a text of another form, or an unknown class. */
+   name become one; then, with a schema (NULL: none), numbered as it says.  Classes without names
+   are named by their numbers.  GT_ERR_JOB: a text of another form, or an unknown class. */
 gt_status gt_data_classes(const char *path, const char *out, const char *const *renames, size_t n,
                           const char *schema);
 
 /* ---- rows of a table ------------------------------------------------------------------------- */
 
-/* Returns the columns of a data set from a table, as a schema's text of *bytes bytes, which the caller
-   frees; NULL: it has none.  GT_ERR_DATA: they cannot be read. */
+/* Returns the columns of a data set from a table, as a schema's text of *bytes bytes, which the
+   caller frees; NULL: it has none.  GT_ERR_DATA: they cannot be read. */
 gt_status gt_dataset_columns(const gt_dataset *dataset, char **text, size_t *bytes);
-/* Reads a table of comma-separated values, with a header, as samples of a model that was trained on a
-   data set with these columns. */
+/* Reads a table of comma-separated values, with a header, as samples of a model that was trained on
+   a data set with these columns. */
 typedef struct gt_rows gt_rows;
-/* Opens the file.  columns: `bytes` bytes of gt_dataset_columns, from `columns_of`; ids: samples are
-   ids, else float32.  The caller closes *out, also after an error.  GT_ERR_DATA: the columns are
-   malformed, the file cannot be read, or it lacks one. */
+/* Opens the file.  columns: `bytes` bytes of gt_dataset_columns, from `columns_of`; ids: samples
+   are ids, else float32.  The caller closes *out, also after an error.  GT_ERR_DATA: the columns
+   are malformed, the file cannot be read, or it lacks one. */
 gt_status gt_rows_open(gt_rows **out, const char *path, const char *columns, size_t bytes, bool ids,
                        const char *columns_of);
 void gt_rows_close(gt_rows *rows); /* NULL is allowed */
 /* Returns the number of values of a sample, 4 bytes each. */
 size_t gt_rows_width(const gt_rows *rows);
-/* Reads the next row into x (width), not normalised; *more false: there is none, or the file cannot be
-   read further.  GT_ERR_DATA with *more true: this row lacks a value, or has one of another kind. */
+/* Reads the next row into x (width), not normalised; *more false: there is none, or the file cannot
+   be read further.  GT_ERR_DATA with *more true: this row lacks a value, or has one of another
+   kind. */
 gt_status gt_rows_next(gt_rows *rows, void *x, bool *more);
 /* Returns the line at which the last row begins. */
 size_t gt_rows_line(const gt_rows *rows);
@@ -261,9 +263,9 @@ gt_status gt_data_open(gt_dataset **out, const gt_job *job, size_t region);
 /* Returns the first region with the same path as this one; `region` itself if no earlier one has
    it. */
 size_t gt_data_namesake(const gt_job *job, size_t region);
-/* Joins the class names of all regions with data, in their order, for data.classes union; the caller
-   frees all->text.  names: nregions; n 0: the classes have no names.  GT_ERR_DATA: those of a
-   region. */
+/* Joins the class names of all regions with data, in their order, for data.classes union; the
+   caller frees all->text.  names: nregions; n 0: the classes have no names.  GT_ERR_DATA: those of
+   a region. */
 gt_status gt_data_unite(const gt_job *job, const gt_class_names *names, gt_class_names *all);
 /* Finds the regions that read the same training samples, under any paths: files[r] is the first
    region that reads those of region r; r itself if it has no data.  infos, files: one entry per

@@ -49,8 +49,8 @@ typedef struct {
   size_t least, last;   /* the smallest but for the last one, if it is not the only one; the last */
 } gt_exchange_pieces;
 
-/* Returns the pieces of a body of `floats` floats, each of at most `most`, with the maximum length of
-   what the codec writes; the first floats are the codec's tensors. */
+/* Returns the pieces of a body of `floats` floats, each of at most `most`, with the maximum length
+   of what the codec writes; the first floats are the codec's tensors. */
 gt_exchange_pieces gt_exchange_pieces_of(const gt_exchange_codec *codec, size_t floats,
                                          size_t most);
 
@@ -214,8 +214,8 @@ bool gt_exchange_is_late(const gt_exchange *x);
    those of the spec, the last three for the call.  late: nregions; the region takes part in the
    rounds of a range after `floor` of the range, and voids its earlier contributions.  applied: of
    each range, the newest round that any member has applied.  again: this region has returned, and
-   lacks the result of that round even if it has applied one of the same number.  Contributions to the next round
-   remain, and are posted again. */
+   lacks the result of that round even if it has applied one of the same number.  Contributions to
+   the next round remain, and are posted again. */
 typedef struct {
   size_t nregions, self;
   const double *weights;

@@ -141,8 +141,8 @@ typedef struct {
 } gt_job_outage;
 
 /* A fault of a rehearsal; times from the start of the run.  One of four kinds: a region is lost
-   (lost_s); a link is cut (cut_s); the first region that is up is lost (coordinator_s); a region, or
-   each one, is lost at random times (mtbf_s > 0). */
+   (lost_s); a link is cut (cut_s); the first region that is up is lost (coordinator_s); a region,
+   or each one, is lost at random times (mtbf_s > 0). */
 typedef struct {
   char *region, *a, *b;                 /* NULL: not given; a, b: `link` */
   size_t id, ia, ib;                    /* of these regions; id: nregions without a region */

@@ -10,8 +10,8 @@ typedef struct {
   size_t a, b;     /* LOSS: a, or nregions for the first region that is not lost; CUT: a and b */
 } gt_fault;
 
-/* The faults of a job, with the random ones, which are the same for the same seed.  The job outlives
-   it. */
+/* The faults of a job, with the random ones, which are the same for the same seed.  The job
+   outlives it. */
 typedef struct gt_faults gt_faults;
 gt_faults *gt_faults_open(const gt_job *job);
 /* Takes NULL. */

@@ -98,8 +98,8 @@ typedef struct {
   double min_s;
   bool has_place, assumed; /* assumed: applies to min_s */
   size_t site;             /* of the place */
-  /* Of a region that is a function, with a place: USD per GB of memory and second, by size, borrowed
-     from the catalogue. */
+  /* Of a region that is a function, with a place: USD per GB of memory and second, by size,
+     borrowed from the catalogue. */
   const gt_rate *function;
   size_t nfunction;
 } gt_job_region_prices;

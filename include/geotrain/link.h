@@ -163,10 +163,10 @@ double gt_link_stream_bps(const gt_link_spec *spec, double up_bps);
 gt_ns gt_access_pass(gt_access *down, size_t size_bytes, double stream_bps, gt_ns arrive);
 /* ---- functions ---- */
 
-/* What a region writes to a store, once for all regions: with `shares`, messages of GT_LINK_SHARED_MIN
-   bytes; or its PS is a function in a cloud that the store invokes for each object of data
-   (wan.store.trigger event).  Each invocation lists the objects; the one that finds all of a round
-   reads them, adds them up, and writes the result (Phalak et al., 3.1). */
+/* What a region writes to a store, once for all regions: with `shares`, messages of
+   GT_LINK_SHARED_MIN bytes; or its PS is a function in a cloud that the store invokes for each
+   object of data (wan.store.trigger event).  Each invocation lists the objects; the one that finds
+   all of a round reads them, adds them up, and writes the result (Phalak et al., 3.1). */
 typedef struct {
   bool shares;
   size_t objects; /* of a round; 0: the region is no function */
@@ -186,9 +186,9 @@ typedef struct {
     uint32_t kind, range;
   } written;
 } gt_link_function;
-/* Gives the link a message of the region, as gt_wire_send does.  Messages to several regions with the
-   same kind, value, range and size are one object.  With `shares`, the regions after the first get a
-   reference to it, written when it is in the store, and read it after that. */
+/* Gives the link a message of the region, as gt_wire_send does.  Messages to several regions with
+   the same kind, value, range and size are one object.  With `shares`, the regions after the first
+   get a reference to it, written when it is in the store, and read it after that. */
 gt_link_times gt_function_write(gt_link_function *f, gt_wire *wire, const gt_link_spec *spec,
                                 gt_access *up, const struct gt_link_written *what);
 
@@ -306,7 +306,7 @@ void gt_links_delays(const gt_links *links, gt_ns *delay_min);
 #define GT_FRAME_PAYLOAD_MAX    ((size_t)1 << 20)
 #define GT_LINK_REFERENCE_BYTES ((size_t)256)     /* of an object that names another one */
 #define GT_LINK_SHARED_MIN      ((size_t)1 << 20) /* bytes of an object that several regions read */
-#define GT_OBJECT_MAX           ((size_t)1 << 30) /* bytes of a message that is one object of a store */
+#define GT_OBJECT_MAX           ((size_t)1 << 30) /* bytes of a message that is one object */
 #define GT_CONTROL_NUMBERS      ((size_t)512) /* maximum number of float64 in a control message */
 #define GT_PROTOCOL_VERSION     17
 #define GT_HELLO_BYTES          ((size_t)1456) /* payload of a HELLO, which opens every link */

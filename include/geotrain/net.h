@@ -91,15 +91,15 @@ typedef struct {
    launcher command for the right one. */
 gt_status gt_roles_create(gt_roles *out, gt_peers *world, const gt_region_plan *plan,
                           size_t nregions, double limit_s);
-/* Gives all ranks of `world` the region of this name, which is an MPI job of its own; the run has no
-   groups beyond the region until gt_roles_join.  Errors as gt_roles_create. */
+/* Gives all ranks of `world` the region of this name, which is an MPI job of its own; the run has
+   no groups beyond the region until gt_roles_join.  Errors as gt_roles_create. */
 gt_status gt_roles_create_alone(gt_roles *out, gt_peers *world, const gt_region_plan *plan,
                                 size_t nregions, const char *name, double limit_s);
 /* Joins the region with the others.  servers: the PS ranks of all regions, taken over; NULL on
    workers.  Local. */
 void gt_roles_join(gt_roles *roles, gt_peers *servers, const gt_region_plan *plan);
-/* Frees the groups of the roles.  Collective over the world; limit_s: how long to wait for the other
-   ranks. */
+/* Frees the groups of the roles.  Collective over the world; limit_s: how long to wait for the
+   other ranks. */
 void gt_roles_close(gt_roles *roles, double limit_s);
 /* Returns the map as text, one line per region: "region shanghai: ranks 0 (PS), 1, 2 on hosta".
    Collective over the world; returns the text (free with gt_free) on world rank 0, NULL

@@ -49,8 +49,8 @@ char **gt_peers_gather_texts(gt_peers *peers, const char *text, const char *what
    one. */
 gt_status gt_agree(gt_peers *peers, gt_status local, double limit_s);
 /* Returns all ranks of regions that are MPI jobs of their own, in the order of regions, as a group
-   whose messages pass through the PS ranks.  region: of this rank, rank 0 is the PS; servers: the PS
-   ranks, NULL on workers; both borrowed.  ranks: of each region.  Local. */
+   whose messages pass through the PS ranks.  region: of this rank, rank 0 is the PS; servers: the
+   PS ranks, NULL on workers; both borrowed.  ranks: of each region.  Local. */
 gt_peers *gt_peers_join(gt_peers *region, gt_peers *servers, size_t own, const size_t *ranks,
                         size_t nregions);
 /* Frees the group; NULL is allowed. */

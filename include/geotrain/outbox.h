@@ -28,7 +28,8 @@ typedef struct {
   size_t outbox, window;
   bool with_memory; /* false: bodies have no data (simulation) */
   /* Messages are objects of a store, so that each costs a request: an acknowledgement waits for the
-     next data to the peer, if the last one did not wait in vain, or for the next control message. */
+     next data to the peer, if the last one did not wait in vain, or for the next control
+     message. */
   bool carries;
   double limit; /* maximum bytes of all regions together; 0: no limit */
   /* Contents of a heartbeat: the region's samples, and a number that changes while the region
@@ -126,8 +127,8 @@ void gt_outbox_retry(gt_outbox *o);
 void gt_outbox_pause(gt_outbox *o, size_t peer, bool pauses);
 /* Call when a message of the peer has arrived.  Its sequence number must be the next one. */
 void gt_outbox_received(gt_outbox *o, size_t peer, int64_t sequence);
-/* Counts the oldest `more` messages of the peer as taken, and acknowledges all messages taken, now or
-   later (carries). */
+/* Counts the oldest `more` messages of the peer as taken, and acknowledges all messages taken, now
+   or later (carries). */
 void gt_outbox_ack(gt_outbox *o, size_t peer, int64_t more);
 /* Sends the acknowledgements that wait for data (carries): there is none to come. */
 void gt_outbox_ack_owed(gt_outbox *o);

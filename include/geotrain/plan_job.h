@@ -6,8 +6,8 @@
 #include "geotrain/link.h"
 #include "geotrain/record.h"
 
-/* Returns the requests of a region whose messages pass the model of a store: what it has written and
-   read in this time, and its looks in vain. */
+/* Returns the requests of a region whose messages pass the model of a store: what it has written
+   and read in this time, and its looks in vain. */
 gt_store_result gt_plan_store_use(const gt_links *links, size_t region,
                                   const gt_link_objects *written, const gt_link_objects *read,
                                   const gt_link_function *function, double seconds);
@@ -20,8 +20,8 @@ gt_store_result gt_plan_store_use(const gt_links *links, size_t region,
    both are borrowed for the call.  Never fails; the caller closes *out. */
 void gt_plan_job_cost(gt_cost_result *out, const gt_job *job, const gt_job_prices *prices,
                       double wall_s, const double *bytes, const gt_region_result *regions);
-/* Fills in the terms of the study for a run whose function is one of the regions, with their results;
-   no-op for other jobs, or without places.  The equations have the mean times of steps. */
+/* Fills in the terms of the study for a run whose function is one of the regions, with their
+   results; no-op for other jobs, or without places.  The equations have the mean times of steps. */
 void gt_plan_job_terms(gt_cost_result *cost, const gt_job *job, const gt_job_prices *prices,
                        double wall_s, const gt_region_result *regions);
 void gt_plan_job_cost_close(gt_cost_result *cost);

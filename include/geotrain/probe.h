@@ -10,8 +10,8 @@ typedef struct {
   size_t nsets;
   /* NULL: the directory that train would use.  The probe tests it by writing a checkpoint. */
   const char *run_dir;
-  /* the region that this MPI job is; NULL: it is all regions.  Then only addresses, certificates and
-     directions between the regions are measured, and the store of a job with one; no profile */
+  /* the region that this MPI job is; NULL: it is all regions.  Then only addresses, certificates
+     and directions between the regions are measured, and the store of a job with one; no profile */
   const char *region;
   /* path of the profile; NULL: profile.yaml in the current directory.  With a region: path of the
      store's rates as a catalogue; NULL: they are only printed */

@@ -133,8 +133,8 @@ typedef struct {
   /* Converts a time of the peer's clock to this PS's clock.  NULL: they share one clock. */
   gt_ns (*here)(void *ctx, size_t peer, gt_ns theirs);
   /* If members change.  epoch: makes durable, before it returns, that this region has decided this
-     epoch, or, with members NULL, that it accepts no other epoch of this number or a lower one.  place:
-     writes the next hop of each of these n regions, as its index among them; the same in all
+     epoch, or, with members NULL, that it accepts no other epoch of this number or a lower one.
+     place: writes the next hop of each of these n regions, as its index among them; the same in all
      regions.  NULL over a mesh. */
   void (*epoch)(void *ctx, int64_t number, const bool *members);
   void (*place)(void *ctx, const size_t *regions, size_t n, size_t *next);
@@ -320,8 +320,8 @@ char *gt_ps_changes_text(const gt_ps *ps, char *text, size_t size);
 void gt_ps_round_unsound(gt_ps *ps);
 /* Call when this region's file of the round is durable. */
 void gt_ps_written(gt_ps *ps, int64_t round, gt_ns now);
-/* Call when a region is lost, if members change.  No message to it is sent, and no body of one read,
-   from then on, until it has started again. */
+/* Call when a region is lost, if members change.  No message to it is sent, and no body of one
+   read, from then on, until it has started again. */
 void gt_ps_lost(gt_ps *ps, size_t region, gt_ns now);
 /* Call at the time that gt_ps_next returned: sends heartbeats, runs timers, and checks intervals in
    minutes. */

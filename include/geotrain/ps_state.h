@@ -22,8 +22,8 @@ typedef struct {
   gt_ps_phase phase;
   gt_status stop_code; /* of STOPPED */
   int64_t steps, samples, batches, nonfinite, round, whole_round;
-  /* excluded: contributions that a guard has left out; missed: rounds of a quorum that ended without
-     this region */
+  /* excluded: contributions that a guard has left out; missed: rounds of a quorum that ended
+     without this region */
   int64_t excluded, missed;
   int64_t parts;   /* batches, each once for every worker with a part in it */
   double loss_sum; /* over loss_samples, since gt_ps_loss_reset */

@@ -30,8 +30,8 @@ typedef struct {
   double accuracy, loss, auc, recall20, mrr20, perplexity;
 } gt_mean_result;
 
-/* Work of a region's codec: bytes of float32 that it encoded, bytes of the payloads, bytes of float32
-   that it decoded; name "": none. */
+/* Work of a region's codec: bytes of float32 that it encoded, bytes of the payloads, bytes of
+   float32 that it decoded; name "": none. */
 typedef struct {
   char name[16];
   int64_t raw_bytes, wire_bytes, decoded_bytes;
@@ -204,8 +204,8 @@ typedef struct {
   double worker_usd, ps_usd, egress_usd; /* egress: of the links that begin in this region */
 } gt_cost_region;
 
-/* A term of the cost of a run in the multi-cloud study (Phalak et al., equations 1 to 9), in USD: by
-   the equations, and as the messages of the run were counted; NaN: not counted. */
+/* A term of the cost of a run in the multi-cloud study (Phalak et al., equations 1 to 9), in USD:
+   by the equations, and as the messages of the run were counted; NaN: not counted. */
 #define GT_COST_TERMS 10
 typedef struct {
   const char *name;
@@ -407,8 +407,8 @@ void gt_follow_text(const gt_follow *follow, char *text, size_t size, size_t wid
 /* Returns the regions whose records are in the directory, by name, *n of them; borrowed until the
    next poll. */
 const gt_region_view *const *gt_follow_regions(const gt_follow *follow, size_t *n);
-/* Writes the region in one line, with a bar, its name in at least `name_width` columns.  color: with
-   escape sequences for colors. */
+/* Writes the region in one line, with a bar, its name in at least `name_width` columns.  color:
+   with escape sequences for colors. */
 void gt_region_text(const gt_region_view *region, char *text, size_t size, int name_width,
                     bool color);
 /* Writes the state of the run and of its regions as one JSON object.  code: of a run that is over,

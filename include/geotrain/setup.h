@@ -115,10 +115,11 @@ typedef struct {
   bool init_missing;     /* train.init could not be read, but the run has checkpoints */
 } gt_run;
 
-/* Sets up a rank from its options: role, data, model.  Collective over `world`, from gt_net_start; every rank gets the same status.  GT_ERR_JOB: ranks, jobs, model or options do not
-   fit together; GT_ERR_DATA: the data; GT_ERR_CKPT: train.init, or the run directory, which is
-   opened last (and created if missing).  After an error *run keeps everything set up so far, so
-   that a probe can measure the rest; the caller closes it in any case. */
+/* Sets up a rank from its options: role, data, model.  Collective over `world`, from gt_net_start;
+   every rank gets the same status.  GT_ERR_JOB: ranks, jobs, model or options do not fit together;
+   GT_ERR_DATA: the data; GT_ERR_CKPT: train.init, or the run directory, which is opened last (and
+   created if missing).  After an error *run keeps everything set up so far, so that a probe can
+   measure the rest; the caller closes it in any case. */
 gt_status gt_setup_open(gt_run *run, gt_peers *world, const gt_setup_options *options);
 /* Closes the run; also accepts a zeroed *run.  Collective over the
    world. */

@@ -97,10 +97,11 @@ typedef struct {
 } gt_sim_forecast;
 
 /* Predicts the figures of the whole run.  If a full simulation would take more than about
-   max_events events (0: no limit), simulates shares of the training, of which the longest takes most
-   of these events, and extrapolates from the differences between them.  Parts of a mini-batch's
-   time are those of the longest share.  A job with limits.wan_bytes or a pipeline is simulated in
-   full, and every job without its faults.  The caller closes *out.  Errors: as gt_sim_run. */
+   max_events events (0: no limit), simulates shares of the training, of which the longest takes
+   most of these events, and extrapolates from the differences between them.  Parts of a
+   mini-batch's time are those of the longest share.  A job with limits.wan_bytes or a pipeline is
+   simulated in full, and every job without its faults.  The caller closes *out.  Errors: as
+   gt_sim_run. */
 gt_status gt_sim_predict(gt_sim_forecast *out, const gt_sim_spec *spec, int64_t max_events);
 /* Returns a clause that gives the reason; "" for GT_SIM_KNOWN. */
 const char *gt_sim_doubt_text(gt_sim_doubt why);

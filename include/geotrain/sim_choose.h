@@ -37,8 +37,9 @@ typedef struct {
    among trees; a hub counts as a tree.  Simulates consecutive rounds without steps in between,
    until their time is steady.  Uses the job's links with jitter, loss, traces, transport and
    access, but without outages, and the job's codec, and its times for update, apply and encode.
-   Topologies that the codec does not suit are no candidates.  The same job gives the same choice.  links: of the job; NULL: creates them.  GT_ERR_JOB: with auto, a pair of
-   regions has no latency.  The caller closes *out. */
+   Topologies that the codec does not suit are no candidates.  The same job gives the same choice.
+   links: of the job; NULL: creates them.  GT_ERR_JOB: with auto, a pair of regions has no latency.
+   The caller closes *out. */
 gt_status gt_topology_choose(gt_topology_choice *out, const gt_job *job, const gt_links *links,
                              const gt_model_sizes *sizes);
 void gt_topology_choice_close(gt_topology_choice *choice);

@@ -88,8 +88,8 @@ typedef struct {
   int64_t fragments, delay;
   gt_late late;
   double local_weight;
-  /* sma, over a hub: above 0, a round ends `grace` after contributions with this share of the weight
-     have arrived (gt_collective_spec); regions then send d_i. */
+  /* sma, over a hub: above 0, a round ends `grace` after contributions with this share of the
+     weight have arrived (gt_collective_spec); regions then send d_i. */
   double quorum;
   gt_ns grace;
   /* sma: with a clip or an outlier above 0 contributions are judged; regions then send d_i. */

@@ -1,5 +1,5 @@
-/* wan_endpoint: what joins the PS ranks of regions that are MPI jobs of their own: TCP (wan_tcp.h) or
-   a store (wan_store.h).  Layer 4.  Used by PS ranks only; every function is local. */
+/* wan_endpoint: what joins the PS ranks of regions that are MPI jobs of their own: TCP (wan_tcp.h)
+   or a store (wan_store.h).  Layer 4.  Used by PS ranks only; every function is local. */
 #pragma once
 
 #include "geotrain/net_peers.h"
@@ -9,8 +9,8 @@ typedef struct gt_endpoint gt_endpoint;
 void gt_endpoint_close(gt_endpoint *endpoint); /* NULL is allowed */
 
 /* Returns the PS ranks of all regions as a group.  Its messages have a transport of their own, made
-   when it is first needed.  A panic then tells the other regions its code, and if no region is taken
-   back they end with 5.  A region that starts again gets every message again, and its own are
+   when it is first needed.  A panic then tells the other regions its code, and if no region is
+   taken back they end with 5.  A region that starts again gets every message again, and its own are
    dropped as far as they have been received before.  Borrows endpoint. */
 gt_peers *gt_endpoint_peers(gt_endpoint *endpoint);
 /* Call when the run has started, after the last use of the group, if regions are taken back: a

@@ -19,9 +19,9 @@ typedef struct {
 
 /* Opens the store; waits for nothing.  Errors as gt_objects_open.  Local. */
 gt_status gt_store_join(gt_endpoint **out, const gt_store_spec *spec);
-/* Requests that have ended.  A failed read is one of an object that is not there yet.  byte_s: bytes of
-   objects times the seconds for which they were in the store, by the clocks of both regions.
-   bytes_shared: of messages whose payload was written for another region, too. */
+/* Requests that have ended.  A failed read is one of an object that is not there yet.  byte_s:
+   bytes of objects times the seconds for which they were in the store, by the clocks of both
+   regions.  bytes_shared: of messages whose payload was written for another region, too. */
 typedef struct {
   int64_t writes, reads, failed_reads, deletes, bytes_in, bytes_out, bytes_shared;
   double byte_s;

@@ -24,7 +24,6 @@ typedef struct {
 } gt_tcp_spec;
 
 /* Reads certificates, resolves addresses and opens the port; waits for name servers only, at most
-   30 s each.
-   GT_ERR_JOB: an address has a wrong form, or a certificate does not fit; GT_ERR_DATA: a file cannot
-   be read; GT_ERR_LOST: a name is not known, or the port is not free.  Local. */
+   30 s each.  GT_ERR_JOB: an address has a wrong form, or a certificate does not fit; GT_ERR_DATA:
+   a file cannot be read; GT_ERR_LOST: a name is not known, or the port is not free.  Local. */
 gt_status gt_tcp_open(gt_endpoint **out, const gt_tcp_spec *spec);

@@ -1,5 +1,5 @@
-/* geotrain help: the texts of the commands and keys, and the man pages and completions that are made
-   from the tables of commands and options. */
+/* geotrain help: the texts of the commands and keys, and the man pages and completions that are
+   made from the tables of commands and options. */
 #include "cli.h"
 
 #include <errno.h>

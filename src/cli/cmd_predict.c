@@ -1,5 +1,5 @@
-/* geotrain predict: class names and probabilities of pictures, or of the rows of tables, by the model
-   of a run or a checkpoint. */
+/* geotrain predict: class names and probabilities of pictures, or of the rows of tables, by the
+   model of a run or a checkpoint. */
 #include "cli.h"
 
 #include <errno.h>

@@ -57,8 +57,8 @@ typedef struct {
   gt_plan_terms terms;
 } placement_result;
 
-/* Reads the rates for the options from the catalogues; GT_ERR_JOB names a missing one, or a function
-   without enough memory.  The caller closes *out, also after an error. */
+/* Reads the rates for the options from the catalogues; GT_ERR_JOB names a missing one, or a
+   function without enough memory.  The caller closes *out, also after an error. */
 gt_status gt_placement_find_sites(placement_sites *out, const placement_options *options);
 void gt_placement_close_sites(placement_sites *sites);
 /* Returns the number of a cloud's site at a place, which both are in the options. */

@@ -3,7 +3,7 @@
 
 #include "geotrain/record.h"
 
-/* ---- watch_verdict.c: asks squeue for all jobs at once, at most every 5 s, without waiting ---- */
+/* ---- watch_verdict.c: asks squeue for all jobs at once, at most every 5 s, without waiting --- */
 
 typedef struct gt_squeue gt_squeue;
 /* Creates the queue.  Without `squeue` in PATH all jobs stay unknown. */

@@ -9,8 +9,8 @@
 /* Bytes of one name, without its NUL, and of all names with theirs. */
 enum { GT_CLASS_NAME_MAX = 255, GT_CLASS_NAMES_MAX = 1 << 20 };
 
-/* Writes map[k], the place in `to` of name k of `from`.  Returns the first name that `to` lacks; NULL:
-   none. */
+/* Writes map[k], the place in `to` of name k of `from`.  Returns the first name that `to` lacks;
+   NULL: none. */
 const char *gt_class_names_map(const gt_class_names *from, const gt_class_names *to, int32_t *map);
 /* Returns a name that is there twice; NULL: none. */
 const char *gt_class_names_repeated(const gt_class_names *names);

@@ -29,8 +29,8 @@ struct gt_schema {
 /* Reads a schema from its text, or from a data set.  The caller closes *out.  GT_ERR_DATA names the
    file, the place and what was found and expected. */
 gt_status gt_schema_read(gt_schema **out, const char *path);
-/* The same from a text of `size` bytes; `path`: for messages.  The caller closes *out, also after an
-   error. */
+/* The same from a text of `size` bytes; `path`: for messages.  The caller closes *out, also after
+   an error. */
 gt_status gt_schema_parse(gt_schema **out, const char *text, size_t size, const char *path);
 void gt_schema_close(gt_schema *schema);
 /* Appends an empty column with this name (copied). */

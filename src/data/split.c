@@ -1,5 +1,5 @@
-/* Copies a data set: into one file per region, as if the data had been collected there, each with the
-   mean and std of its own training samples; or with other classes. */
+/* Copies a data set: into one file per region, as if the data had been collected there, each with
+   the mean and std of its own training samples; or with other classes. */
 #include <stdio.h>
 #include <string.h>
 

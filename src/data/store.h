@@ -31,9 +31,9 @@ gt_status gt_data_store_tokens(gt_data_store *store, const gt_tokens *tokens);
 gt_status gt_data_store_columns(gt_data_store *store, const gt_schema *columns);
 /* Copies the vocabulary and the columns of another file, if it has them. */
 gt_status gt_data_store_copy_vocabulary(gt_data_store *store, const gt_dataset *from);
-/* Sets the names of the classes, if there are any, in the order of the labels that are written.  Equal
-   names make one class; with a schema, its classes are those of the file.  GT_ERR_DATA: the schema
-   lacks a name. */
+/* Sets the names of the classes, if there are any, in the order of the labels that are written.
+   Equal names make one class; with a schema, its classes are those of the file.  GT_ERR_DATA: the
+   schema lacks a name. */
 gt_status gt_data_store_class_names(gt_data_store *store, const gt_class_names *names);
 /* Writes the attributes, makes the file durable and renames it. */
 gt_status gt_data_store_finish(gt_data_store *store, const char *name, size_t classes);

@@ -31,8 +31,9 @@ size_t gt_coder_cut(const gt_coder *coder, size_t n, size_t first, size_t most);
 gt_vec gt_coder_sent(const gt_coder *coder);
 /* Encodes the turn's part of gt_coder_sent; returns the bytes written to payload, at most
    gt_coder_bound.  Returns 0 if the part is non-finite.  sum: the floats are a sum that this region
-   computed.  Otherwise the whole body must be filled before its first part is encoded, and all parts
-   return 0 if any of them is non-finite.  payload NULL (simulation): only returns gt_coder_bound. */
+   computed.  Otherwise the whole body must be filled before its first part is encoded, and all
+   parts return 0 if any of them is non-finite.  payload NULL (simulation): only returns
+   gt_coder_bound. */
 size_t gt_coder_encode(gt_coder *coder, bool sum, const gt_codec_turn *turn, void *payload);
 
 /* Checks a received body; call it before any other use.  GT_ERR_FAULT: the codec does not write

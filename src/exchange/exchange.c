@@ -1,5 +1,5 @@
-/* An exchange: the list of topologies, its open collectives, the delivery of events to them, and the
-   messages that wait until their collective can take them. */
+/* An exchange: the list of topologies, its open collectives, the delivery of events to them, and
+   the messages that wait until their collective can take them. */
 #include <math.h>
 #include <string.h>
 

@@ -132,8 +132,8 @@ static double weight_of(const sums *t, size_t term) {
   return late_weight(weight, t->adding, own ? t->base.quorum.from : slot->value);
 }
 
-/* True if a round need not wait for the terms whose contributions have not arrived: it has a quorum,
-   and its grace is over. */
+/* True if a round need not wait for the terms whose contributions have not arrived: it has a
+   quorum, and its grace is over. */
 static bool is_enough(sums *t) {
   const gt_tree *tree = tree_of(t);
   gt_allreduce *r = &t->base;

@@ -47,8 +47,8 @@ static gt_status check_region(const gt_job *job, const char *source, size_t regi
   return GT_OK;
 }
 
-/* Returns what a function lacks; NULL: nothing.  It adds up the data of whole rounds, so all regions
-   take part in every round, from the first to the last. */
+/* Returns what a function lacks; NULL: nothing.  It adds up the data of whole rounds, so all
+   regions take part in every round, from the first to the last. */
 static const char *lacks(const gt_job *job) {
   size_t r = 0;
   while (r < job->nregions && !gt_job_is_function(job, r)) r++;

@@ -59,7 +59,7 @@ gt_status gt_job_yaml_parse(job_node **out, const char *source, const char *text
    top level. */
 char *gt_job_yaml_emit(const job_node *root, bool one_line);
 
-/* ---- the table of keys (schema.c, keys.c) ----------------------------------------------------- */
+/* ---- the table of keys (schema.c, keys.c) ---------------------------------------------------- */
 
 typedef enum {
   KEY_STRING,

@@ -1,7 +1,6 @@
-/* For the table of job keys: the masks of strategies and codecs that have a key; rows that the table
-   has twice, of a gt_job_compute, of a link and of a gt_job_store; and those of a store and of a
-   fault.  Private to schema.c, whose
-   macros OF, AT, COUNT, IN_REGION and IN_LINK they use. */
+/* For the table of job keys: the masks of strategies and codecs that have a key; rows that the
+   table has twice, of a gt_job_compute, of a link and of a gt_job_store; and those of a store and
+   of a fault.  Private to schema.c, whose macros OF, AT, COUNT, IN_REGION and IN_LINK they use. */
 #pragma once
 
 /* The strategies with a key, and the codecs with one: base_families.h. */

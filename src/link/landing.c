@@ -113,7 +113,8 @@ bool gt_landing_put(gt_landing *l, const gt_landing_frame *f) {
   return put(l, f);
 }
 
-/* Writes a reference to an object whose last bit has left at `depart`; the receiver then reads that. */
+/* Writes a reference to an object whose last bit has left at `depart`; the receiver then reads
+   that. */
 static gt_link_times refer(const gt_link_function *f, gt_wire *wire, const gt_link_spec *spec,
                            gt_access *up, gt_ns depart, gt_ns queued) {
   const gt_ns there = depart + f->request > queued ? depart + f->request : queued;

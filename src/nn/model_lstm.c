@@ -1,6 +1,6 @@
 /* A classifier of sequences of ids, such as the words of a text: their vectors, an LSTM (Hochreiter
-   and Schmidhuber 1997), dropout, and a linear layer from its last hidden state to the classes.  Id 0
-   is padding, in front of the sequence. */
+   and Schmidhuber 1997), dropout, and a linear layer from its last hidden state to the classes.  Id
+   0 is padding, in front of the sequence. */
 #include "graph.h"
 #include "models.h"
 

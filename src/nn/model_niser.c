@@ -1,7 +1,8 @@
 /* NISER (Gupta et al. 2019): predicts the item that a session will click next.  The graph of the
    session goes through a gated step; attention and the last item give the session's vector, and a
    linear layer halves its length; its cosine with every item, times sigma, is the item's score.
-   All vectors have length 1.  NISER+ adds dropout, on the items' vectors, and positions of clicks. */
+   All vectors have length 1.  NISER+ adds dropout, on the items' vectors, and positions of
+   clicks. */
 #include "graph.h"
 #include "models.h"
 #include "session_graph.h"

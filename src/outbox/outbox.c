@@ -1,4 +1,5 @@
-/* Bounded outboxes: messages from posting to acknowledgement, their bodies, and the cap on bytes. */
+/* Bounded outboxes: messages from posting to acknowledgement, their bodies, and the cap on
+   bytes. */
 #include <math.h>
 #include <string.h>
 

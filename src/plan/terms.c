@@ -1,6 +1,6 @@
-/* The terms of the multi-cloud study (Phalak et al., equations 1 to 9) for a run with a function: by
-   the equations, for the same machines, links and rates; and from the requests, bytes and seconds
-   that the run has counted. */
+/* The terms of the multi-cloud study (Phalak et al., equations 1 to 9) for a run with a function:
+   by the equations, for the same machines, links and rates; and from the requests, bytes and
+   seconds that the run has counted. */
 #include <math.h>
 
 #include "geotrain/plan.h"

@@ -146,8 +146,8 @@ bool gt_probe_enough(int64_t steps, double passed_s);
    between the regions, as a connection's congestion window only grows at first. */
 void gt_probe_first_messages(gt_probe_state *p);
 void gt_probe_links(gt_probe_state *p);
-/* sites.c: between regions that are MPI jobs of their own; prints the figures and GO or NO-GO at each
-   site.  Collective over all ranks of the run; GT_ERR_NOGO. */
+/* sites.c: between regions that are MPI jobs of their own; prints the figures and GO or NO-GO at
+   each site.  Collective over all ranks of the run; GT_ERR_NOGO. */
 gt_status gt_probe_sites(gt_probe_state *p);
 /* store.c: a store as one site uses it.  0: not measured, and fault says why. */
 typedef struct {
@@ -158,7 +158,8 @@ typedef struct {
 gt_status gt_probe_store_measure(const gt_run *run, gt_probe_store *own);
 /* all: a row for each region. */
 void gt_probe_store_print(const gt_job *job, const gt_probe_store *all);
-/* Writes a catalogue of rates; GT_ERR_CKPT names the file.  check: GT_ERR_JOB if there can be none. */
+/* Writes a catalogue of rates; GT_ERR_CKPT names the file.  check: GT_ERR_JOB if there can be
+   none. */
 gt_status gt_probe_store_check(const gt_job *job, const char *out);
 gt_status gt_probe_store_rates(const gt_job *job, const gt_probe_store *all, const char *out);
 /* inside.c: messages between the PS and the workers of a region, one region after another.

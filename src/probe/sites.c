@@ -1,5 +1,5 @@
-/* Between sites, each an MPI job of its own: addresses, certificates, and the round trip and rate of
-   every direction, measured by the messages of a run's gateway. */
+/* Between sites, each an MPI job of its own: addresses, certificates, and the round trip and rate
+   of every direction, measured by the messages of a run's gateway. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

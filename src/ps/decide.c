@@ -1,5 +1,5 @@
-/* What a member reports about its rounds, and what the decider makes of all reports: the first rounds
-   of the next epoch, and who has the state of the last ones (docs/membership.md). */
+/* What a member reports about its rounds, and what the decider makes of all reports: the first
+   rounds of the next epoch, and who has the state of the last ones (docs/membership.md). */
 #include <string.h>
 
 #include "internal.h"

@@ -29,7 +29,8 @@ static void tell_done(gt_ps *ps) {
                               .value = (uint64_t)ps->totals.steps});
 }
 
-/* Sends JOINED once for every range, at least once.  A region that is done sends DONE again after a resume; its training can have become longer. */
+/* Sends JOINED once for every range, at least once.  A region that is done sends DONE again after a
+   resume; its training can have become longer. */
 void gt_ps_tell_joined(gt_ps *ps) {
   bool done = ps->phase == GT_PS_FOLLOWING || ps->phase == GT_PS_COMPLETE;
   const unsigned how = done ? GT_JOINED_DONE : ps->came_back ? GT_JOINED_LATE : GT_JOINED_ACTIVE;

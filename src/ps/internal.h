@@ -419,7 +419,8 @@ void gt_ps_take_gradient(gt_ps *ps, size_t worker, const gt_ps_push *push, float
    expected. */
 gt_status gt_ps_check(const gt_ps *ps, size_t from, const gt_frame_header *head, const void *body);
 
-/* Returns the number of DONE messages of a region, and of JOINED messages: one for every range, at least one. */
+/* Returns the number of DONE messages of a region, and of JOINED messages: one for every range, at
+   least one. */
 static inline size_t gt_ps_dones(const gt_ps *ps) {
   const size_t ranges = gt_exchange_ranges(ps->exchange);
   return ranges ? ranges : 1;

@@ -332,7 +332,8 @@ static void take_join(gt_ps *ps, size_t from, uint64_t incarnation) {
 #define PATIENT_BEATS 10
 
 /* Two members that have lost each other can both propose a region that returns, each with a higher
-   number than the other.  It keeps to the first one, unless that one does not decide for a while. */
+   number than the other.  It keeps to the first one, unless that one does not decide for a
+   while. */
 static bool keeps_to_another(const gt_ps *ps, size_t from) {
   const ps_epoch *e = &ps->epoch;
   return e->outside && e->owes_since > 0 && from > e->decider && !e->lost[e->decider] &&

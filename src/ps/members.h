@@ -33,9 +33,9 @@ typedef struct {
   uint64_t *incarnation; /* nregions: of its start; 0: not known */
   int64_t *ready;        /* nregions: the newest epoch that the region has entered */
   bool *lacks;           /* nregions x ranges: the state that the region lacked then */
-  /* Of each region: its steps in the group's model when it was last taken in; its place in the period
-     then; and (nregions x ranges) the rounds after which it contributes since, and the last ones
-     with its contribution when it was last left out. */
+  /* Of each region: its steps in the group's model when it was last taken in; its place in the
+     period then; and (nregions x ranges) the rounds after which it contributes since, and the last
+     ones with its contribution when it was last left out. */
   int64_t *steps, *places, *floors, *lasts;
   /* The next epoch: number of the newest proposal seen, and its sender.  frozen: from its
      acceptance until all members have entered it, the region makes no step, no round and no
@@ -92,8 +92,8 @@ typedef struct {
 /* Everything is 0 or false. */
 void gt_ps_decision_open(const gt_ps *ps, ps_decision *d);
 void gt_ps_decision_close(ps_decision *d);
-/* Makes the decision from the reports of all proposed members; the caller closes it.  False: none of
-   them has the state of the group. */
+/* Makes the decision from the reports of all proposed members; the caller closes it.  False: none
+   of them has the state of the group. */
 bool gt_ps_decide(const gt_ps *ps, ps_decision *d);
 /* Writes this region's report, and returns the number of words; or reads one. */
 size_t gt_ps_report_write(gt_ps *ps, int64_t *words);

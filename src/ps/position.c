@@ -1,6 +1,6 @@
-/* How many steps of each region are in the group's model, for strategies with rounds and local: sync: a
-   region that returns continues after them.  Every member counts alike, from the decisions about
-   epochs; a region that was away gets the counts with the state of the group. */
+/* How many steps of each region are in the group's model, for strategies with rounds and local:
+   sync: a region that returns continues after them.  Every member counts alike, from the decisions
+   about epochs; a region that was away gets the counts with the state of the group. */
 #include <string.h>
 
 #include "internal.h"
@@ -33,8 +33,8 @@ static int64_t steps_since(const gt_ps *ps, size_t region) {
   return contributions && stride ? contributions * stride - e->places[region] % stride : 0;
 }
 
-/* A round that only a lost region has applied is repeated: a region that was left out before then is
-   in it no more, also if it has been taken in since. */
+/* A round that only a lost region has applied is repeated: a region that was left out before then
+   is in it no more, also if it has been taken in since. */
 static void undo(gt_ps *ps, const ps_decision *d, size_t region) {
   ps_epoch *e = &ps->epoch;
   const size_t ranges = gt_exchange_ranges(ps->exchange);

@@ -1,13 +1,13 @@
 /* Validation: every checkpoint round is judged by the loss of its models.
 
    After its checkpoint a region evaluates that model on the samples that it has held back, and
-   tells all others the sums (SCORE, range 0).  A region with the sums of all judges the round: their
-   loss, weighted by samples, is the lowest so far, or it is not.  It tells the others (range 1), and
-   they take over what they have not judged themselves.  A region opens a round only when it has
-   judged the last one, and it tells so before its next sums; no region can judge without these
-   sums, so all judge every round alike.  A round that is not sound has no loss, and one that stops
-   the run is not judged.  After a resume the regions tell what they had judged, and judge the round
-   from which they continue, if it had not stopped the run.
+   tells all others the sums (SCORE, range 0).  A region with the sums of all judges the round:
+   their loss, weighted by samples, is the lowest so far, or it is not.  It tells the others
+   (range 1), and they take over what they have not judged themselves.  A region opens a round
+   only when it has judged the last one, and it tells so before its next sums; no region can judge
+   without these sums, so all judge every round alike.  A round that is not sound has no loss, and
+   one that stops the run is not judged.  After a resume the regions tell what they had judged,
+   and judge the round from which they continue, if it had not stopped the run.
 
    The regions' own models are evaluated, not their mean: it would have to be sent. */
 #include <math.h>

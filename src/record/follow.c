@@ -121,7 +121,8 @@ static void on_stopped(gt_follow *f, const json_t *line) {
   f->view.round = whole_of(line, "round");
 }
 
-/* Adds a progress line of a region to its view: the figures, and those of the interval before it. */
+/* Adds a progress line of a region to its view: the figures, and those of the interval before
+   it. */
 static void on_region_progress(region *r, const json_t *line) {
   gt_region_view *v = &r->view;
   const gt_region_view before = *v;

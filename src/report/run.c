@@ -73,7 +73,8 @@ static char *label_of(const char *dir) {
 }
 
 /* A summary of an earlier start does not count: its number of resumes differs from the record's.  A
-   region that has returned had starts that the others do not share: its own earlier starts count. */
+   region that has returned had starts that the others do not share: its own earlier starts
+   count. */
 static json_t *read_summary(const report_run *run, const char *dir) {
   char path[PATH_MAX];
   snprintf(path, sizeof path, "%s/summary.json", dir);

@@ -1,5 +1,6 @@
-/* Fetches data sets that the job names by URL.  The ranks of a region wait for its copy together, in
-   rounds, so that a download can take longer than the limit of a wait; then all ranks of the run. */
+/* Fetches data sets that the job names by URL.  The ranks of a region wait for its copy together,
+   in rounds, so that a download can take longer than the limit of a wait; then all ranks of the
+   run. */
 #include <string.h>
 
 #include "geotrain/store.h"
@@ -35,7 +36,8 @@ static void say(const gt_run *run, const gt_fetch *fetch, gt_ns *said) {
   gt_log(GT_LOG_INFO, "%s: %s%s have arrived", url_of(run->job, run->roles.region_id), have, of);
 }
 
-/* Returns the state of the rank of the region that is behind the most, or of one that has failed. */
+/* Returns the state of the rank of the region that is behind the most, or of one that has
+   failed. */
 static fetch_state agree_on(const gt_run *run, fetch_state own) {
   gt_peers *region = run->roles.region;
   fetch_state *all = GT_NEW_ARRAY(fetch_state, region->size), worst = HAS;
@@ -62,6 +64,7 @@ gt_status gt_setup_fetch_data(gt_run *run) {
     own = status != GT_OK ? FAILED : done ? HAS : own;
   } while (agree_on(run, own) == FETCHES);
   gt_fetch_close(fetch);
-  /* one exchange of all regions, however long the copies took: a region that starts again repeats it */
+  /* one exchange of all regions, however long the copies took: a region that starts again repeats
+     it */
   return gt_agree(run->roles.world, status, ALL_S);
 }

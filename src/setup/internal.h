@@ -36,12 +36,12 @@ void gt_setup_open_precision(gt_run *run, const gt_kernels *kernels);
    differences once.  Collective over the world. */
 void gt_setup_gather_builds(gt_run *run);
 
-/* init.c: reads train.init into the run's graph.  An error is only a warning if the run resumes from
-   a checkpoint.  Local; GT_ERR_CKPT. */
+/* init.c: reads train.init into the run's graph.  An error is only a warning if the run resumes
+   from a checkpoint.  Local; GT_ERR_CKPT. */
 gt_status gt_setup_init_params(gt_run *run);
 
-/* endpoint.c: opens the port and the certificates of the region's PS, with wan.transport tcp.  Local;
-   errors as gt_tcp_open. */
+/* endpoint.c: opens the port and the certificates of the region's PS, with wan.transport tcp.
+   Local; errors as gt_tcp_open. */
 gt_status gt_setup_open_endpoint(gt_run *run);
 /* Returns the error of a job that cannot run as one MPI job per region. */
 gt_status gt_setup_not_apart(void);

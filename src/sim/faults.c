@@ -3,9 +3,9 @@
    Others notice the loss of a region, or a cut, after limits.wan_patience, or when the region has
    started again.  With sync.on_loss continue, members then change (docs/membership.md).  A region
    that starts again has its newest checkpoint and asks to return; one that the others have excluded
-   ends with 75 and starts again.  With stop, the run ends, and all regions resume it from the newest
-   whole round when they have started again; also with continue if no member is left.  When all
-   regions have finished their training, no fault follows. */
+   ends with 75 and starts again.  With stop, the run ends, and all regions resume it from the
+   newest whole round when they have started again; also with continue if no member is left.  When
+   all regions have finished their training, no fault follows. */
 #include "internal.h"
 
 /* Consequences of faults, in this order at equal times. */
@@ -285,8 +285,8 @@ static bool can_return(const gt_sim *sim, gt_ns now) {
   return false;
 }
 
-/* Acts if no member is left, or only members without a majority, or a region for which the others wait
-   does not come back. */
+/* Acts if no member is left, or only members without a majority, or a region for which the others
+   wait does not come back. */
 static void review(gt_sim *sim, gt_ns now) {
   const sim_region *first = NULL; /* the decider */
   if (gt_sim_over(sim)) return;

@@ -201,7 +201,8 @@ void gt_sim_reopen(sim_region *r, const sim_copy *copy, int64_t round, bool retu
 void gt_sim_settle(sim_region *r);
 
 /* faults.c */
-/* Handles the next event as gt_sim_step does, or the next fault; *region: SIM_NONE after a fault. */
+/* Handles the next event as gt_sim_step does, or the next fault; *region: SIM_NONE after a
+   fault. */
 gt_status gt_sim_advance(gt_sim *sim, size_t *region);
 /* Returns the test samples of an evaluation in which the region takes part; in a pipeline those of
    its region with the data. */

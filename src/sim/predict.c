@@ -9,16 +9,16 @@
 #include "geotrain/sim_choose.h"
 #include "internal.h"
 
-#define PILOT           16    /* part of the budget that shows whether it covers the whole run */
-#define FIRST_EXCHANGES 64.0  /* of the first region, in the shortest run */
-#define LEAST_EXCHANGES 2.0   /* in it, whatever the budget */
-#define LONGEST         0.5   /* share of the training */
-#define LONGER          4.0   /* times the run before */
-#define LEAST_ERROR     0.005 /* share of the time that is always uncertain */
-#define EXACT           0.0065 /* share of the time; runs become longer until their error is smaller */
-#define EVALUATIONS     12.0  /* in a short run, or all if there are fewer */
-#define OUTAGES         0.25  /* share of the time of the run that prices outages, at most */
-#define CERTAIN         0.045 /* share of the time; a larger error needs a reason */
+#define PILOT           16     /* part of the budget that shows whether it covers the whole run */
+#define FIRST_EXCHANGES 64.0   /* of the first region, in the shortest run */
+#define LEAST_EXCHANGES 2.0    /* in it, whatever the budget */
+#define LONGEST         0.5    /* share of the training */
+#define LONGER          4.0    /* times the run before */
+#define LEAST_ERROR     0.005  /* share of the time that is always uncertain */
+#define EXACT           0.0065 /* share of the time; runs become longer until it is smaller */
+#define EVALUATIONS     12.0   /* in a short run, or all if there are fewer */
+#define OUTAGES         0.25   /* share of the time of the run that prices outages, at most */
+#define CERTAIN         0.045  /* share of the time; a larger error needs a reason */
 
 /* ---- the whole run --------------------------------------------------------------------------- */
 

@@ -8,7 +8,7 @@
 #include "geotrain/ps_of_job.h"
 #include "topology.h"
 
-/* ---- neighbours of a tree or ring: changes of one edge at a time, as long as the bound decreases  */
+/* ---- neighbours of a tree or ring: changes of one edge at a time, as the bound decreases ----- */
 
 /* The most steps of bounds for one tree or ring; a bound takes about n^2 steps, or n for more
    regions than are simulated. */

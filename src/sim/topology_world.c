@@ -203,8 +203,8 @@ static double simulate(topology_world *world, gt_topology topology, const size_t
   return seconds;
 }
 
-/* After its last broadcast a region sends what its codec has left out, once in a run; the difference
-   of two simulations has no part of that. */
+/* After its last broadcast a region sends what its codec has left out, once in a run; the
+   difference of two simulations has no part of that. */
 static double simulate_coded(topology_world *world, gt_topology topology, const size_t *next) {
   const double few_s = ROUNDS * simulate(world, topology, next, INFINITY);
   world->job.train.until.steps = 2 * ROUNDS;

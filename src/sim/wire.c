@@ -142,7 +142,8 @@ static void set_due(sim_region *r, size_t peer) {
     gt_heap_push(&r->due, (gt_heap_entry){.at = due, .key = peer, .a = (uint32_t)peer});
 }
 
-/* Returns a copy of the body of a message about members or scores; NULL: other bodies have no contents. */
+/* Returns a copy of the body of a message about members or scores; NULL: other bodies have no
+   contents. */
 static void *body_of(const gt_frame_header *head, const void *payload, size_t bytes) {
   if (!payload ||
       (head->kind != GT_MSG_MEMBERS && head->kind != GT_MSG_GROUP && head->kind != GT_MSG_SCORE))

@@ -8,7 +8,8 @@
 #define STORE_TAIL  (STORE_NOTES + 32)
 
 typedef struct {
-  /* Opens what a thread needs; NULL: nothing.  place: a folder, or an https URL without the last /. */
+  /* Opens what a thread needs; NULL: nothing.  place: a folder, or an https URL without the last
+     /. */
   void *(*open)(const char *place, const store_credentials *credentials);
   void (*close)(void *handle);
   /* Each writes why it has failed to fault, of 256 bytes; *again: another attempt can succeed. */

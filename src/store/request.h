@@ -9,8 +9,8 @@
 
 /* Sets the address and what all requests have in common. */
 void store_request_set(CURL *request, const char *https);
-/* Signs a request to S3 (AWS Signature Version 4), unless the credentials are empty.  sha256: of the
-   body, or UNSIGNED-PAYLOAD.  Headers are added to the list. */
+/* Signs a request to S3 (AWS Signature Version 4), unless the credentials are empty.  sha256: of
+   the body, or UNSIGNED-PAYLOAD.  Headers are added to the list. */
 void store_request_sign(CURL *request, struct curl_slist **headers, const store_credentials *c,
                         const char *sha256);
 /* True if a request that ended so can succeed later. */

@@ -1,5 +1,5 @@
-/* The members at the end of a run: the lead, the weights of their models in the mean, and the region
-   that scores the mean on each test set. */
+/* The members at the end of a run: the lead, the weights of their models in the mean, and the
+   region that scores the mean on each test set. */
 #include "ending.h"
 
 static void find_tests(gt_ending_group *g, const gt_ps_tests *tests, size_t n) {

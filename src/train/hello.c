@@ -173,7 +173,7 @@ static gt_status own_round(const gt_server *s, const gt_hello *own, int64_t *rou
                  (long long)asked, s->run->run_dir);
 }
 
-/* ---- the newest round of members that change -------------------------------------------------- */
+/* ---- the newest round of members that change ------------------------------------------------- */
 
 /* What a region has: for each of its rounds its verdict, and its epoch with its members, as bits;
    unfit: only the region itself can return with it (gt_ps_view). */

@@ -1,6 +1,6 @@
-/* The end of a run in a region that is an MPI job of its own: the final model and the summary, which
-   the lead sends, in this region's run directory.  The model is durable before the summary refers
-   to it. */
+/* The end of a run in a region that is an MPI job of its own: the final model and the summary,
+   which the lead sends, in this region's run directory.  The model is durable before the summary
+   refers to it. */
 #include <string.h>
 
 #include "ending.h"

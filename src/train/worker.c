@@ -104,8 +104,8 @@ static void train_batch(worker *w, const gt_order_msg *order) {
                     (order->workers > 0 ? (int64_t)order->workers : w->run->roles.region_size - 1));
 }
 
-/* Evaluates a chunk of the test set or of the samples held back.  The batches are the same for any worker, so that the figures
-   are equal too. */
+/* Evaluates a chunk of the test set or of the samples held back.  The batches are the same for any
+   worker, so that the figures are equal too. */
 static void evaluate(worker *w, const gt_order_msg *order) {
   gt_ns from = gt_now();
   const bool tests = order->kind == GT_ORDER_EVAL;

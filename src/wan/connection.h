@@ -27,8 +27,8 @@ typedef struct {
 
 /* Each of these functions returns the bytes moved, or 1; 0: not now; -1: broken, and c->fault says
    why. */
-/* Dials an address.  through NULL: that of the other side; else of an HTTP proxy, which is asked for
-   this host and port. */
+/* Dials an address.  through NULL: that of the other side; else of an HTTP proxy, which is asked
+   for this host and port. */
 int gt_connection_dial(gt_connection *c, const struct sockaddr *to, socklen_t size,
                        const char *through);
 /* Continues connecting and the handshake; tls NULL: none.  Returns 1 when both are complete. */

@@ -35,7 +35,8 @@ typedef struct {
    (peers_apart.c), frames stay borrowed until the transport is closed. */
 typedef struct {
   const char *name;
-  /* servers: borrowed; NULL: the messages of a group (peers_apart.c), whose close does not wait for peers */
+  /* servers: borrowed; NULL: the messages of a group (peers_apart.c), whose close does not wait for
+     peers */
   gt_transport *(*open)(gt_peers *servers, const gt_transport_spec *spec);
   /* Makes connections and continues what waits for them.  NULL: no-op. */
   void (*progress)(gt_transport *t);
@@ -63,7 +64,8 @@ typedef struct {
   /* Tells the other regions that this one ends with the code; GT_OK: it needs nothing more.  Never
      waits long: it is a gt_on_panic function. */
   void (*say_bye)(void *t, gt_status code);
-  /* True if the peer was there, has not said that it is done, and has been away for the patience. */
+  /* True if the peer was there, has not said that it is done, and has been away for the
+     patience. */
   bool (*absent)(const gt_transport *t, size_t peer);
   /* From now on a region that starts again gets these frames instead of those kept; borrowed. */
   void (*repeat)(gt_transport *t, const gt_past_frame *frames, size_t n);

@@ -1,5 +1,5 @@
-/* A lane numbers frames and keeps them until the peer has acknowledged them.  A broken connection is
-   made again, and the peer's greeting says from which frame on to continue, so every frame is
+/* A lane numbers frames and keeps them until the peer has acknowledged them.  A broken connection
+   is made again, and the peer's greeting says from which frame on to continue, so every frame is
    delivered once and in order.  Frames can take any of the lane's connections: the receiver puts
    them in order. */
 #include "lane.h"
@@ -207,7 +207,8 @@ static bool fill(gt_transport *t, size_t peer, gt_stream *s) {
   return s->out_end > 0;
 }
 
-/* Writes until a frame has ended: then true; false: the socket takes no more, or there is no more. */
+/* Writes until a frame has ended: then true; false: the socket takes no more, or there is no
+   more. */
 static bool pump_out(gt_transport *t, size_t peer, gt_stream *s) {
   while (s->said) {
     if (s->out_at == s->out_end && (!s->greeted || !fill(t, peer, s))) return false;

@@ -84,8 +84,8 @@ void gt_lane_close(gt_transport *t, size_t peer);
 /* Forgets the connection, logs why, and dials again later; frames stay. */
 void gt_lane_lose(gt_transport *t, size_t peer, gt_stream *s, const char *why);
 
-/* True if the peer, another region, was there, has not said that it is done, and has had no connection for the
-   patience. */
+/* True if the peer, another region, was there, has not said that it is done, and has had no
+   connection for the patience. */
 bool gt_lane_absent(const gt_transport *t, size_t peer);
 
 /* Drops the frames of both directions; the peer's next start begins with none. */

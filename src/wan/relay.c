@@ -1,7 +1,7 @@
 /* The relay: a connection of each of two regions that both only dial, and a buffer for each
-   direction.  Frames, numbers, acknowledgements and starts are between the two regions; a connection
-   is not read while its buffer is full, so that the sender waits.  TLS ends here: the relay has
-   checked the certificate of each. */
+   direction.  Frames, numbers, acknowledgements and starts are between the two regions; a
+   connection is not read while its buffer is full, so that the sender waits.  TLS ends here: the
+   relay has checked the certificate of each. */
 #include "relay.h"
 
 #include <string.h>
@@ -47,8 +47,8 @@ static gt_leg *find(const gt_tcp *tcp, uint16_t from, uint16_t to, const gt_tcp_
   return NULL;
 }
 
-/* A region has one connection for each transport, pair and stream.  Returns the oldest of that many;
-   NULL: they are fewer. */
+/* A region has one connection for each transport, pair and stream.  Returns the oldest of that
+   many; NULL: they are fewer. */
 static gt_leg *oldest(const gt_tcp *tcp, const gt_tcp_record *hello) {
   gt_leg *last = NULL;
   size_t n = 0;

@@ -34,11 +34,11 @@ typedef struct {
   gt_ns ended_at, next;
 } store_peer;
 
-/* Notes of an object: how many objects of the reader the writer has read; what the object is; when it
-   was written, in ns since 1970. */
+/* Notes of an object: how many objects of the reader the writer has read; what the object is; when
+   it was written, in ns since 1970. */
 enum { STORE_READ, STORE_ROLE, STORE_WRITTEN };
-/* Kept: the writer deletes it when all have read it.  A reference has the header of a message and the
-   name of the kept object with its payload. */
+/* Kept: the writer deletes it when all have read it.  A reference has the header of a message and
+   the name of the kept object with its payload. */
 typedef enum { STORE_PLAIN, STORE_KEPT, STORE_REFERENCE } store_role;
 
 /* A payload that several regions get: one object, in the lane of `owner`, and references. */
@@ -75,7 +75,8 @@ typedef struct {
   uint64_t *slot_sequence;
   uint64_t queued, begun, acked;
   store_putting puts[STORE_PUTS];
-  /* receiving: `next` is asked for; frames of a group up to `received` came from an earlier start */
+  /* receiving: `next` is asked for; frames of a group up to `received` came from an earlier
+     start */
   gt_object_request get, deletion;
   uint8_t *frame, header[GT_FRAME_HEADER_MAX]; /* header: of the message while `refers` */
   bool getting, ready, deleting, refers;       /* refers: `get` is for such a payload */

@@ -171,8 +171,8 @@ void gt_store_cards_progress(store_endpoint *s) {
     if (peer != s->base.self) look_at(s, peer, now);
 }
 
-/* Waits for the requests for this region's card, without gt_store_ended: a store that fails must not
-   end the run once more. */
+/* Waits for the requests for this region's card, without gt_store_ended: a store that fails must
+   not end the run once more. */
 static void wait_for_own(store_endpoint *s, gt_ns until) {
   gt_backoff backoff = {0};
   while (gt_now() < until) {

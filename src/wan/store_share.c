@@ -1,5 +1,6 @@
 /* Messages of one payload to several regions: the first becomes an object that stays until all have
-   read it, the others references to it (docs/store.md).  So a model passes this region's upload once. */
+   read it, the others references to it (docs/store.md).  So a model passes this region's upload
+   once. */
 #include "store.h"
 
 #include <stdio.h>

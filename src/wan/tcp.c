@@ -108,8 +108,8 @@ static void source_of(const struct sockaddr_storage *from, uint8_t source[16]) {
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
-/* A handshake takes about 0.6 ms of CPU time.  Under any number of connections a second, these limits
-   leave 4 % of a core: 20 from all strangers together, 50 from the hosts of regions. */
+/* A handshake takes about 0.6 ms of CPU time.  Under any number of connections a second, these
+   limits leave 4 % of a core: 20 from all strangers together, 50 from the hosts of regions. */
 typedef struct {
   double reserve, per_s;
 } rule;

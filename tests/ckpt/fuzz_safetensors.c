@@ -1,6 +1,7 @@
-/* Any bytes as a safetensors file give GT_ERR_CKPT with a sentence, or tensors that lie in the file,
-   without crashes or leaks.  The first byte of the input selects the file: the remaining bytes, or a
-   right length in front of them, which are a header and, after the first '\n', the data. */
+/* Any bytes as a safetensors file give GT_ERR_CKPT with a sentence, or tensors that lie in the
+   file, without crashes or leaks.  The first byte of the input selects the file: the remaining
+   bytes, or a right length in front of them, which are a header and, after the first '\n', the
+   data. */
 #include "geotrain/ckpt_safetensors.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* wraps: fsync rename.  The order in which a checkpoint becomes durable: the bytes of the file,
-   its name, the entries of its in_folder(""), the name of that folder; and the state that each failure
+/* wraps: fsync rename.  The order in which a checkpoint becomes durable: the bytes of the file, its
+   name, the entries of its in_folder(""), the name of that folder; and the state that each failure
    leaves. */
 #include "fixture.h"
 

@@ -1,5 +1,5 @@
-/* Any bytes as an array, or as an archive of arrays, give GT_ERR_DATA with a sentence or a data set,
-   without crashes or leaks.  The first byte of the input: 0 an archive, else the samples. */
+/* Any bytes as an array, or as an archive of arrays, give GT_ERR_DATA with a sentence or a data
+   set, without crashes or leaks.  The first byte of the input: 0 an archive, else the samples. */
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

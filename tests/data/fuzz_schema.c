@@ -1,5 +1,5 @@
-/* Any bytes as a schema give GT_ERR_DATA with a sentence or a schema, whose text gives it again, and
-   which a table can be imported with or not, without crashes or leaks. */
+/* Any bytes as a schema give GT_ERR_DATA with a sentence or a schema, whose text gives it again,
+   and which a table can be imported with or not, without crashes or leaks. */
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -1,5 +1,5 @@
-/* The import of tables: fields with quotes, bins with equally many rows, values, labels, rows without
-   values, and malformed files. */
+/* The import of tables: fields with quotes, bins with equally many rows, values, labels, rows
+   without values, and malformed files. */
 #include "scratch.h"
 
 #include <math.h>
@@ -170,8 +170,8 @@ static void test_refused(void) {
                 "data import csv needs --label COLUMN");
 }
 
-/* As numbers: a column of numbers, and one with 0 and 1 for each value that training has; numbers are
-   normalised, 0 and 1 are not. */
+/* As numbers: a column of numbers, and one with 0 and 1 for each value that training has; numbers
+   are normalised, 0 and 1 are not. */
 static void test_numbers(void) {
   const char *train = put("a.csv", "x,c,y\n1,p,0\n,q,1\n5,p,0\n"),
              *test = put("b.csv", "x,c,y\n2,r,1\n,q,0\n");

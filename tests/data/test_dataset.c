@@ -31,8 +31,8 @@ static void replace_attr(hid_t file, const char *name, hid_t type, size_t n, con
   H5Sclose(space);
 }
 
-/* A change of a valid file: one of a link or an attribute that is removed, an attribute or a data set
-   that is replaced, and a function. */
+/* A change of a valid file: one of a link or an attribute that is removed, an attribute or a data
+   set that is replaced, and a function. */
 typedef struct {
   const char *unlink, *drop, *attr, *set;
   hid_t type;

@@ -1,4 +1,5 @@
-/* Schemas: the union of files, imports that use it, classes renamed and merged, and malformed files. */
+/* Schemas: the union of files, imports that use it, classes renamed and merged, and malformed
+   files. */
 #include "scratch.h"
 
 static const char *put(const char *name, const char *text) {

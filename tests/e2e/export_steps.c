@@ -1,8 +1,8 @@
 /* What geotrain makes of a model and one batch, for another program to make the same: a checkpoint
    and, as raw numbers, the batch, outputs and tensors after steps. Usage: export_steps
-   MODEL[,untied|,large] RUN_DIR.  Writes into RUN_DIR: ckpt/1/east.h5; x, labels; `eval` and `train`:
-   outputs; `sgd` and `momentum`: all tensors as PyTorch has them after one step without and two
-   steps with momentum.  Rates are in export_torch.py, too. */
+   MODEL[,untied|,large] RUN_DIR.  Writes into RUN_DIR: ckpt/1/east.h5; x, labels; `eval` and
+   `train`: outputs; `sgd` and `momentum`: all tensors as PyTorch has them after one step without
+   and two steps with momentum.  Rates are in export_torch.py, too. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -56,7 +56,7 @@ static void small_frames_have_more_turns(void) {
   close_landing(&l);
 }
 
-/* ---- a store: a message to several regions ---------------------------------------------------- */
+/* ---- a store: a message to several regions --------------------------------------------------- */
 
 /* 1 MB in 100 ms; a look takes 30 ms, and the answer to a write 40. */
 static const gt_link_spec stored = {

@@ -1,5 +1,5 @@
-/* Dropout in every model that has it: its mask; gradients against finite differences of the loss with
-   the same mask; nothing changes without training; and no step allocates. */
+/* Dropout in every model that has it: its mask; gradients against finite differences of the loss
+   with the same mask; nothing changes without training; and no step allocates. */
 #include "world.h"
 
 enum { N = 6, IDS = 7, VALUES = 12 };

@@ -39,7 +39,8 @@ void w_refused(const char *model, gt_sample_shape shape, gt_model_options option
 
 /* Returns the norm of a - b relative to that of b, or that of a - b if b is 0. */
 double w_difference(const float *a, const float *b, size_t n);
-/* Checks that the values of tensor i are within this bound and, if they are many, reach 0.8 of it. */
+/* Checks that the values of tensor i are within this bound and, if they are many, reach 0.8 of
+   it. */
 void w_check_uniform(const gt_graph *graph, size_t i, double bound);
 
 /* How a graph of ids learns. */
@@ -83,8 +84,8 @@ typedef struct {
   size_t padding;   /* so many parameters at the beginning have the gradient 0 */
 } w_judge;
 
-/* Checks the loss and the gradients that the graph's last step gave; rng picks the first gradient of
-   each tensor. */
+/* Checks the loss and the gradients that the graph's last step gave; rng picks the first gradient
+   of each tensor. */
 void w_check_gradients(const gt_graph *graph, const w_judge *judge, const gt_metrics *metrics,
                        gt_rng *rng);
 

@@ -110,8 +110,8 @@ static void a_store_costs_both_ways_and_requests(void) {
   gt_job_close(job);
 }
 
-/* A function costs the seconds of its invocations, in the size of memory that holds two objects; what
-   it writes once for several regions leaves it once. */
+/* A function costs the seconds of its invocations, in the size of memory that holds two objects;
+   what it writes once for several regions leaves it once. */
 static void a_function_costs_its_seconds(void) {
   gt_job *job = job_as(
       "name: t\nmodel: {name: dummy}\ndata: {path: d.h5, partition: {shares: [1, 1, 0]}}\ntrain: "

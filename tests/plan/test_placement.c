@@ -115,7 +115,8 @@ static void laws_of_many_batches(void) {
   assert_true(gt_plan_place(&p, &pace, vm_s, use).batch_s > fast.batch_s);
 }
 
-/* Uploads take the rate of `up`, downloads that of `down`, and each function its own time to add. */
+/* Uploads take the rate of `up`, downloads that of `down`, and each function its own time to
+   add. */
 static void each_direction_has_its_rate(void) {
   gt_link_spec up[SITES * SITES], down[SITES * SITES];
   const gt_plan_rates rates[SITES] = {{.add_s_per_gb = 10}, {.add_s_per_gb = 20}};

@@ -118,8 +118,8 @@ static void assert_factors(const char *own_and_any) {
   gt_planner_close(p);
 }
 
-/* The factor for strategy and period, else for the strategy with any period, else 1; in any order of
-   the list. */
+/* The factor for strategy and period, else for the strategy with any period, else 1; in any order
+   of the list. */
 static void test_factors(void) {
 #define OWN "{strategy: asgd-ga, period: 8, factor: 1.5}"
 #define ANY "{strategy: asgd-ga, factor: 1.25}"

@@ -441,7 +441,8 @@ static void test_json_keeps_all_candidates(void) {
   close_plan(&t);
 }
 
-/* Returns the choice between float32 and topk, which takes a fraction of the time of an exchange. */
+/* Returns the choice between float32 and topk, which takes a fraction of the time of an
+   exchange. */
 static size_t choice_of_codec(const char *factors) {
   char job[2048];
   snprintf(job, sizeof job,

@@ -1,6 +1,6 @@
-/* Regions without workers, which only aggregate: all have the same model, with the bits of the other
-   regions alone; a limit of bytes stops none too early.  (test_runs, test_rounds: their runs end,
-   and lose nothing.) */
+/* Regions without workers, which only aggregate: all have the same model, with the bits of the
+   other regions alone; a limit of bytes stops none too early.  (test_runs, test_rounds: their runs
+   end, and lose nothing.) */
 #include "cases.h"
 #include "world.h"
 #include "../strategies.h"

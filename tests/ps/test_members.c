@@ -149,10 +149,10 @@ static void check_steps(const world *w) {
 
 #define ROUNDS 64
 
-/* Of each round and region: the region's steps at its last contribution, the epoch of the message, and
-   the steps in the mean that was applied last; 0: none.  Of each region: the newest round applied, its
-   start, and if it has returned and lacks the state of the group.  alone: some region was the only
-   member. */
+/* Of each round and region: the region's steps at its last contribution, the epoch of the message,
+   and the steps in the mean that was applied last; 0: none.  Of each region: the newest round
+   applied, its start, and if it has returned and lacks the state of the group.  alone: some region
+   was the only member. */
 typedef struct {
   int64_t at[ROUNDS][W_REGIONS], epochs[ROUNDS][W_REGIONS], counts[ROUNDS][W_REGIONS];
   int64_t applied[W_REGIONS];
@@ -182,8 +182,9 @@ static void note_means(const w_region *r, int64_t epoch, int64_t applied) {
   }
 }
 
-/* A region that has returned continues after its last contribution to the group's model; with sma it
-   can repeat a few steps if members change again before it contributes, or contributions are void. */
+/* A region that has returned continues after its last contribution to the group's model; with sma
+   it can repeat a few steps if members change again before it contributes, or contributions are
+   void. */
 static void check_position(const w_region *r, const gt_ps_view *v, int64_t applied) {
   const w_spec *s = &r->world->spec;
   const int64_t repeats = strcmp(s->strategy, "sma") == 0 ? 3 * s->options.period : 0;
@@ -357,8 +358,9 @@ static void test_positions(void) {
 
 /* ---- divisors -------------------------------------------------------------------------------- */
 
-/* Of each round and region: the gradient that the region has posted last, and the epoch of the post.
-   Of each region: parameters and steps after the last event, and if it was entering an epoch. */
+/* Of each round and region: the gradient that the region has posted last, and the epoch of the
+   post.  Of each region: parameters and steps after the last event, and if it was entering an
+   epoch. */
 typedef struct {
   float grads[ROUNDS][W_REGIONS][W_PARAMS];
   int64_t epochs[ROUNDS][W_REGIONS];

@@ -1,6 +1,6 @@
-/* Validation of checkpoint rounds, over every strategy and plane, with delays at random: all regions
-   judge every round alike, also after crashes; the best round is that with the lowest loss; with a
-   patience training ends early, and a resume does not continue it. */
+/* Validation of checkpoint rounds, over every strategy and plane, with delays at random: all
+   regions judge every round alike, also after crashes; the best round is that with the lowest loss;
+   with a patience training ends early, and a resume does not continue it. */
 #include "cases.h"
 #include "world.h"
 

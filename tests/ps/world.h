@@ -316,8 +316,9 @@ void w_cut(world *w, size_t a, size_t b, gt_ns most);
 
 /* ---- regions with whole models --------------------------------------------------------------- */
 
-/* Returns the gradient of parameter j for a batch: c (param - t), with a curvature c(region, j) from
-   0.5 to 1.25 and a target t(region, batch, j) of at most 4.  Parameters begin at w_start(j). */
+/* Returns the gradient of parameter j for a batch: c (param - t), with a curvature c(region, j)
+   from 0.5 to 1.25 and a target t(region, batch, j) of at most 4.  Parameters begin at
+   w_start(j). */
 double w_gradient(size_t region, int64_t batch, size_t j, double param);
 float w_start(size_t j);
 gt_optim_spec w_sgd(double lr, double momentum);

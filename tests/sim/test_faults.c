@@ -66,8 +66,8 @@ static int64_t outcomes(const gt_fault_result *f) {
 #define PATIENCE "limits: {wan_patience: 10 s}\ncheckpoint: {every: {steps: 100}}\n"
 #define LOSS     "faults: [{region: b, lost: 45 s, back: 75 s}]\n"
 
-/* One loss: with stop, all regions lose the steps since the round at 40 s, and wait until the region
-   is back; with continue, the others continue after the patience. */
+/* One loss: with stop, all regions lose the steps since the round at 40 s, and wait until the
+   region is back; with continue, the others continue after the patience. */
 static void test_one_loss(void) {
   if (getenv("SEED")) return;
   static const char *const strategies[] = {"ssgd", "sma, period: 8", "asgd", "asgd-ga, period: 8",
@@ -98,9 +98,9 @@ static void test_one_loss(void) {
   }
 }
 
-/* A region that returns continues from what the group has of it: it repeats the steps since its last
-   contribution alone.  b makes a step each 100 ms and contributes at each eighth; it returns within a
-   period of the others. */
+/* A region that returns continues from what the group has of it: it repeats the steps since its
+   last contribution alone.  b makes a step each 100 ms and contributes at each eighth; it returns
+   within a period of the others. */
 static void test_position(void) {
   if (getenv("SEED")) return;
 #define TWICE                                                                                      \
@@ -121,7 +121,8 @@ static void test_position(void) {
   }
 }
 
-/* A run whose region does not return ends; without it, the others continue if they are a majority. */
+/* A run whose region does not return ends; without it, the others continue if they are a
+   majority. */
 static void test_no_return(void) {
   if (getenv("SEED")) return;
 #define GONE "faults: [{region: b, lost: 45 s}]\n"

@@ -1,8 +1,8 @@
-/* A function that adds up (wan.store.trigger event), simulated with the messages of a run, against the
-   placement's equations of time and cost (gt_plan_place, gt_plan_cost; Phalak et al., section 3):
-   four regions with one to three workers, models of 17.8 and 48.9 MB, the function at each of the
-   four places, central, and regional with the workers' sum of each region; and random placements
-   (GEOTRAIN_FUNCTION_LIST: prints a line for each). */
+/* A function that adds up (wan.store.trigger event), simulated with the messages of a run, against
+   the placement's equations of time and cost (gt_plan_place, gt_plan_cost; Phalak et al., section
+   3): four regions with one to three workers, models of 17.8 and 48.9 MB, the function at each of
+   the four places, central, and regional with the workers' sum of each region; and random
+   placements (GEOTRAIN_FUNCTION_LIST: prints a line for each). */
 #include <stdlib.h>
 
 #include "cases.h"
@@ -150,9 +150,9 @@ static double apart(double found, double needed) {
   return fabs(found - needed) / needed;
 }
 
-/* The phases of looks differ: a region looks from its last message on, a worker of the equations from
-   its upload on; and each copy, and a heartbeat, takes a look.  Looks in vain are left out of the
-   cost: a region looks all the time, and for messages of every other region. */
+/* The phases of looks differ: a region looks from its last message on, a worker of the equations
+   from its upload on; and each copy, and a heartbeat, takes a look.  Looks in vain are left out of
+   the cost: a region looks all the time, and for messages of every other region. */
 static void compare(const placement *c, double most_apart) {
   const outcome by = by_equations(c, NULL), is = run(c), with = by_equations(c, &is);
   double look_s = c->poll_s;

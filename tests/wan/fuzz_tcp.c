@@ -1,5 +1,5 @@
-/* Any bytes of a region behind TLS are frames in order, or break the connection, without leaks.  The
-   first byte says which records are made valid but for what the input has chosen. */
+/* Any bytes of a region behind TLS are frames in order, or break the connection, without leaks.
+   The first byte says which records are made valid but for what the input has chosen. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

@@ -242,8 +242,8 @@ static bool objects_done(const side *s) {
   return o->data == size - 1 && o->groups == size - 1;
 }
 
-/* Over a store data is one frame, whose header has an acknowledgement instead of an offset; the state
-   of a group, which can be larger than any data, still has several frames. */
+/* Over a store data is one frame, whose header has an acknowledgement instead of an offset; the
+   state of a group, which can be larger than any data, still has several frames. */
 static void objects_and_groups_arrive_whole(void) {
   store_side s = {.group = bytes_of(0, 0, 1, GROUP_MAX)};
   s.base.g = open_with(&s.base, PAYLOAD_MAX, true);

@@ -244,8 +244,8 @@ static void frames_of_several_connections_are_in_order(void) {
   streams = 1;
 }
 
-/* The frames of a cut connection wait for a new one: behind a later frame, which waits for them, they
-   would not be read until that connection is given up, too. */
+/* The frames of a cut connection wait for a new one: behind a later frame, which waits for them,
+   they would not be read until that connection is given up, too. */
 static void frames_do_not_follow_later_ones(void) {
   end ends[2];
   streams = 2;

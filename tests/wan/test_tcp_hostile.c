@@ -115,8 +115,8 @@ static double cpu_s(void) {
          1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
 
-/* Polls the port as a PS does until the attackers end; returns the CPU time.  seen: whether a region
-   has come. */
+/* Polls the port as a PS does until the attackers end; returns the CPU time.  seen: whether a
+   region has come. */
 static double serve(gt_endpoint *endpoint, double least_s, pid_t attacker, bool *seen) {
   gt_tcp *tcp = (gt_tcp *)endpoint;
   const gt_ns until = gt_now() + gt_from_seconds(least_s);

@@ -166,8 +166,8 @@ static void lanes_begin_anew(void) {
   }
 }
 
-/* A frame that is not taken keeps a region from reading on: it still sees that the connection is closed,
-   and takes the next start of the other region. */
+/* A frame that is not taken keeps a region from reading on: it still sees that the connection is
+   closed, and takes the next start of the other region. */
 static void a_start_is_taken_while_a_frame_waits(void) {
   end a, b;
   size_t bytes;

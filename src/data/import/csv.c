@@ -1,7 +1,7 @@
 /* Imports tables (CSV, RFC 4180, with a header).  As ids, one per column: numbers are cut into bins
-   with equally many training rows, other columns list their values.  As numbers: a column of numbers
-   stays one, and a column of values becomes one for each value, with 0 and 1.  Reads the files three
-   times: for the kinds of columns and the labels, for bins and values, and to write. */
+   with equally many training rows, other columns list their values.  As numbers: a column of
+   numbers stays one, and a column of values becomes one for each value, with 0 and 1.  Reads the
+   files three times: for the kinds of columns and the labels, for bins and values, and to write. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -290,7 +290,8 @@ static gt_status gather(table *t) {
   return GT_OK;
 }
 
-/* Returns the first value's id in the vocabulary of a column; as numbers, unknown values have none. */
+/* Returns the first value's id in the vocabulary of a column; as numbers, unknown values have
+   none. */
 static size_t first_value(const table *t) {
   return t->ids ? GT_ID_UNKNOWN : GT_ID_WORDS;
 }
@@ -314,8 +315,8 @@ static void cut(column *c) {
   c->kept = NULL;
 }
 
-/* Numbers the ids: each column has one for every bin, or one for values that training does not have,
-   then its values.  As numbers: a column, or one for each value. */
+/* Numbers the ids: each column has one for every bin, or one for values that training does not
+   have, then its values.  As numbers: a column, or one for each value. */
 static gt_status number_ids(table *t) {
   for (size_t k = 0; k < t->nused; k++) {
     column *c = &t->columns[t->order[k]];

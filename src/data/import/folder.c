@@ -52,8 +52,8 @@ static int by_name(const struct dirent **a, const struct dirent **b) {
   return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* Calls `take` for each entry of a folder, by name, except hidden ones: with its path, whose last part
-   is its name. */
+/* Calls `take` for each entry of a folder, by name, except hidden ones: with its path, whose last
+   part is its name. */
 static gt_status each_entry(folder *f, const char *path, size_t class, gt_split split,
                             gt_status (*take)(folder *f, const char *path, size_t class,
                                               gt_split split)) {

@@ -1,5 +1,5 @@
-/* Imports arrays of NumPy (numpy.lib.format, versions 1 to 3): a folder with NAME.npy, gzip or plain,
-   or an .npz archive.  uint8 stays as it is; other numbers become float32. */
+/* Imports arrays of NumPy (numpy.lib.format, versions 1 to 3): a folder with NAME.npy, gzip or
+   plain, or an .npz archive.  uint8 stays as it is; other numbers become float32. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,9 +4,9 @@
 
 /* ---- 2x2 windows that do not overlap, in float32 --------------------------------------------- */
 
-/* If there are fewer channels than lanes, a store spills into the next pixel, which is written right
-   after.  So pixels are computed in memory order, and the last ones, without space after them, one
-   channel at a time. */
+/* If there are fewer channels than lanes, a store spills into the next pixel, which is written
+   right after.  So pixels are computed in memory order, and the last ones, without space after
+   them, one channel at a time. */
 
 GT_INLINE void max_one(float *y, uint32_t *index, const float *x, const size_t corner[4],
                        size_t c) {
