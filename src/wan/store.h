@@ -43,8 +43,9 @@ typedef enum { STORE_PLAIN, STORE_KEPT, STORE_REFERENCE } store_role;
 
 /* A payload that several regions get: one object, in the lane of `owner`, and references. */
 typedef struct {
-  bool used, begun, written;
-  size_t owner, bytes;
+  bool used, written;
+  size_t owner, header, payload; /* header, payload: their bytes */
+  uint64_t hash;
   gt_ns at;        /* when it was written, in ns since 1970 */
   uint64_t *waits; /* nregions: number of the message with it that is to be read; 0: none */
   gt_object_request deletion;
@@ -100,7 +101,7 @@ struct gt_transport {
   const gt_past_frame *past;
   size_t npast;
   store_lane *lanes;
-  store_share **shares;
+  store_share **shares, *latest; /* latest: of the last payload written; NULL: none */
   size_t nshares, capacity;
 };
 
@@ -139,8 +140,8 @@ void gt_store_lane_anew(gt_transport *t, size_t peer);
 
 /* ---- store_share.c: a message to several regions is written once ----------------------------- */
 
-/* Looks for messages to other regions with the payload of this entry, which is about to be written,
-   and makes a share of them. */
+/* Makes the entry, which is about to be written, a part of the share with its payload, if it is large
+   data. */
 void gt_store_share_find(gt_transport *t, size_t peer, uint64_t sequence);
 /* The request is for the share's object. */
 void gt_store_share_begin(store_putting *p);

@@ -1,6 +1,6 @@
 /* Messages of one payload to several regions: the first becomes an object that stays until all have
-   read it, the others references to it (docs/store.md).  So a model passes this region's upload
-   once. */
+   read it, and another payload follows; the others become references to it (docs/store.md).  So a
+   model passes this region's upload once. */
 #include "store.h"
 
 #include <stdio.h>
@@ -28,26 +28,27 @@ static size_t header_of(const store_entry *e) {
   return gt_header_bytes(&head);
 }
 
-/* True if it is data, large, and one frame. */
-static bool can_be_shared(const store_entry *e) {
+/* True if it is data, large, one frame, and not for the only other region. */
+static bool can_be_shared(const gt_transport *t, const store_entry *e) {
   const gt_frame_header head = gt_receive_header(e->frame, e->bytes);
-  return e->bytes >= GT_LINK_SHARED_MIN && !e->share && gt_msg_is_data(head.kind) &&
-         head.frame_bytes == head.message_bytes;
+  return t->servers && t->store->base.nregions > 2 && e->bytes >= GT_LINK_SHARED_MIN &&
+         gt_msg_is_data(head.kind) && head.frame_bytes == head.message_bytes;
 }
 
-static bool same_payload(const store_entry *a, const store_entry *b) {
-  const size_t header = header_of(a);
-  return a->bytes == b->bytes && header == header_of(b) &&
-         memcmp(a->frame + header, b->frame + header, a->bytes - header) == 0;
-}
-
-/* Returns the number of an entry that has not begun and has this payload; 0: none. */
-static uint64_t same_in(const store_lane *l, const store_entry *e) {
-  for (uint64_t n = l->begun + 1; n <= l->queued && !l->forgotten; n++) {
-    const store_entry *other = gt_store_entry(l, n);
-    if (can_be_shared(other) && same_payload(e, other)) return n;
-  }
-  return 0;
+/* Returns a hash of the payload: four products in turn, so that 50 MB take 10 ms. */
+static uint64_t hash_of(const store_entry *e) {
+  enum { LANES = 4, STEP = LANES * sizeof(uint64_t) };
+  uint64_t word, lanes[LANES] = {1, 2, 3, 4}, sum = e->bytes;
+  size_t at = header_of(e);
+  for (; at + STEP <= e->bytes; at += STEP)
+    for (size_t k = 0; k < LANES; k++) {
+      memcpy(&word, e->frame + at + k * sizeof word, sizeof word);
+      lanes[k] = (lanes[k] ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+      lanes[k] ^= lanes[k] >> 29;
+    }
+  for (; at < e->bytes; at++) sum = (sum ^ e->frame[at]) * UINT64_C(0x100000001b3);
+  for (size_t k = 0; k < LANES; k++) sum = (sum ^ lanes[k]) * UINT64_C(0xbf58476d1ce4e5b9);
+  return sum;
 }
 
 static store_share *unused(gt_transport *t) {
@@ -61,34 +62,30 @@ static store_share *unused(gt_transport *t) {
   return t->shares[i];
 }
 
-static void join(gt_transport *t, store_share *s, size_t peer, uint64_t sequence) {
-  gt_store_entry(&t->lanes[peer], sequence)->share = s;
-  s->waits[peer] = sequence;
+static bool has_payload(const store_share *s, size_t header, size_t payload, uint64_t hash) {
+  return s && s->header == header && s->payload == payload && s->hash == hash;
 }
 
 void gt_store_share_find(gt_transport *t, size_t peer, uint64_t sequence) {
-  const store_entry *e = gt_store_entry(&t->lanes[peer], sequence);
-  if (!t->servers || !can_be_shared(e)) return;
-  for (size_t other = 0; other < t->store->base.nregions; other++) {
-    const uint64_t n =
-        other == t->store->base.self || other == peer || !t->store->peers[other].start
-            ? 0
-            : same_in(&t->lanes[other], e);
-    if (n == 0) continue;
-    if (!e->share) {
-      store_share *s = unused(t);
-      s->used = true;
-      s->begun = s->written = false;
-      s->owner = peer;
-      s->bytes = e->bytes;
-      join(t, s, peer, sequence);
-    }
-    join(t, e->share, other, n);
+  store_entry *e = gt_store_entry(&t->lanes[peer], sequence);
+  store_share *s = t->latest;
+  if (e->share || !can_be_shared(t, e)) return;
+  const uint64_t hash = hash_of(e);
+  const size_t header = header_of(e), payload = e->bytes - header;
+  if (!has_payload(s, header, payload, hash) || s->owner == peer || s->waits[peer] > 0) {
+    s = t->latest = unused(t);
+    s->used = true;
+    s->written = false;
+    s->owner = peer;
+    s->header = header;
+    s->payload = payload;
+    s->hash = hash;
   }
+  s->waits[peer] = sequence;
+  e->share = s;
 }
 
 void gt_store_share_begin(store_putting *p) {
-  p->share->begun = true;
   p->share->at = (gt_ns)p->request.notes[STORE_WRITTEN];
   memcpy(p->share->deletion.name, p->request.name, GT_OBJECT_NAME);
 }
@@ -136,30 +133,15 @@ void gt_store_share_read(gt_transport *t, size_t peer, uint64_t number) {
     if (t->shares[i]->used && t->shares[i]->waits[peer] <= number) t->shares[i]->waits[peer] = 0;
 }
 
-/* Its messages are objects of their own again. */
-static void dissolve(gt_transport *t, store_share *s) {
-  for (size_t peer = 0; peer < t->store->base.nregions; peer++) {
-    if (s->waits[peer] > 0) gt_store_entry(&t->lanes[peer], s->waits[peer])->share = NULL;
-    s->waits[peer] = 0;
-  }
-  s->used = false;
-}
-
 void gt_store_share_leave(gt_transport *t, size_t peer) {
-  for (size_t i = 0; i < t->nshares; i++) {
-    store_share *s = t->shares[i];
-    if (!s->used) continue;
-    if (s->owner == peer && !s->begun)
-      dissolve(t, s);
-    else
-      s->waits[peer] = 0;
-  }
+  for (size_t i = 0; i < t->nshares; i++) t->shares[i]->waits[peer] = 0;
 }
 
+/* The latest payload stays for a message to another region that has not been sent yet. */
 static bool is_read(const gt_transport *t, const store_share *s) {
   for (size_t peer = 0; peer < t->store->base.nregions; peer++)
     if (s->waits[peer] > 0) return false;
-  return s->written;
+  return s->written && s != t->latest;
 }
 
 bool gt_store_shares_progress(gt_transport *t) {
@@ -169,7 +151,7 @@ bool gt_store_shares_progress(gt_transport *t) {
     if (s->used && s->deleting && gt_store_ended(&s->deletion)) {
       s->used = s->deleting = false;
       t->store->counts[0].deletes++;
-      t->store->counts[0].byte_s += (double)s->bytes * gt_seconds(gt_store_wall() - s->at);
+      t->store->counts[0].byte_s += (double)s->payload * gt_seconds(gt_store_wall() - s->at);
     }
     if (s->used && !s->deleting && is_read(t, s)) {
       s->deletion.op = GT_OBJECT_DELETE;

@@ -42,6 +42,12 @@ static gt_transport *store_open(gt_peers *servers, const gt_transport_spec *spec
   return t;
 }
 
+static void store_send_frame(gt_transport *t, size_t peer, size_t slot, const void *frame,
+                             size_t bytes) {
+  gt_store_lane_queue(t, peer, slot, frame, bytes);
+  gt_store_lane_pump_out(t, peer);
+}
+
 /* True if the peer has ended, and everything that it has sent has been read. */
 static bool has_gone(const gt_transport *t, size_t peer) {
   const store_lane *l = &t->lanes[peer];
@@ -186,6 +192,7 @@ static void store_close(gt_transport *t, double limit_s) {
   s->open[place_of(t)] = NULL;
   const gt_ns end = gt_now() + gt_from_seconds(s->base.patience_s);
   for (size_t peer = 0; peer < s->base.nregions; peer++) gt_store_share_leave(t, peer);
+  t->latest = NULL;
   while (!gt_store_shares_progress(t) && gt_now() < end)
     gt_backoff_sleep(&backoff, GT_BACKOFF_BUSY, end);
   while (is_used(t) && gt_now() < end) gt_backoff_sleep(&backoff, GT_BACKOFF_BUSY, end);
@@ -206,7 +213,7 @@ static const gt_transport_ops by_store = {
     .name = "store",
     .open = store_open,
     .progress = store_progress,
-    .send_frame = gt_store_lane_queue, /* begun by progress: others may get the same */
+    .send_frame = store_send_frame,
     .sent = store_sent,
     .receive = store_receive,
     .release = gt_store_lane_release,
