@@ -228,7 +228,7 @@ mpich_stage() {
 
 drills_stage() {
   step "build of drills, gcc (build/dev)" build dev gcc &&
-    GEOTRAIN_TESTS=$more slots=$((more_slots + cores / 2)) tests "drills, gcc" build/dev -L '^full$' # they wait for an emulated WAN
+    GEOTRAIN_TESTS=$more slots=$more_slots tests "drills, gcc" build/dev -L '^full$' # they wait for an emulated WAN
 }
 
 fuzz_stage() {
