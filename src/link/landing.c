@@ -141,8 +141,9 @@ static gt_link_times share(gt_link_function *f, gt_wire *wire, const gt_link_spe
 /* Counts how long the object is in the store: until the last region has found it. */
 static void keep(gt_link_function *f, size_t bytes, gt_ns until) {
   struct gt_link_written *last = &f->written;
-  if (until > last->there) f->byte_s += (double)bytes * gt_seconds(until - last->there);
-  if (until > last->there) last->there = until;
+  if (until <= last->there) return;
+  f->byte_s += (double)bytes * gt_seconds(until - last->there);
+  last->there = until;
 }
 
 gt_link_times gt_function_write(gt_link_function *f, gt_wire *wire, const gt_link_spec *spec,

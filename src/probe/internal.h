@@ -2,6 +2,7 @@
    Everything in these structs is sent to rank 0 as it lies in memory. */
 #pragma once
 
+#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 
@@ -224,6 +225,10 @@ void gt_probe_disk_after(gt_probe_state *p);
 /* A column of numbers in a table for users: title, unit, further members. */
 #define NUMBER(name, ...)                                                                          \
   { .title = name, .format = GT_COLUMN_DIGITS, .digits = 3, .unit = __VA_ARGS__ }
+/* A cell of a table; 0: not measured. */
+static inline gt_cell gt_probe_measured(double value) {
+  return gt_cell_number(value > 0 ? value : NAN);
+}
 /* report.c: on rank 0.  Text for users; reasons and warnings are one per line. */
 void gt_probe_report(const gt_probe_state *p, FILE *to);
 void gt_probe_warnings(const gt_probe_state *p, FILE *to);

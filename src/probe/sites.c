@@ -132,10 +132,6 @@ static gt_status measure_store(gt_probe_state *p, gt_probe_store *own) {
 
 /* ---- what is said ---------------------------------------------------------------------------- */
 
-static gt_cell measured(double value) {
-  return gt_cell_number(value > 0 ? value : NAN);
-}
-
 static void print_sites(const gt_job *job, const site *sites) {
   static const gt_column columns[] = {
       {.title = "region"}, {.title = "address"}, {.title = "certificate"}};
@@ -162,9 +158,9 @@ static void print_directions(const gt_job *job, const direction *all) {
   gt_table *t = gt_table_create(GT_ARRAY(columns));
   for (size_t i = 0; i < n * n; i++)
     if (i / n != i % n)
-      gt_table_add(t, GT_ROW(gt_cell_text(job->regions[i / n].name),
-                             gt_cell_text(job->regions[i % n].name), measured(all[i].round_trip_s),
-                             measured(all[i].bps)));
+      gt_table_add(
+          t, GT_ROW(gt_cell_text(job->regions[i / n].name), gt_cell_text(job->regions[i % n].name),
+                    gt_probe_measured(all[i].round_trip_s), gt_probe_measured(all[i].bps)));
   putchar('\n');
   gt_table_finish(stdout, t);
 }

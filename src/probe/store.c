@@ -10,7 +10,8 @@
 #define LOOKS      5
 #define LEAST      ((size_t)64 << 10)
 #define MOST       ((size_t)64 << 20)
-#define TRANSFER_S 0.5 /* least time of the object that gives a rate */
+#define TRANSFER_S 0.5 /* least time of the object that gives a rate, */
+#define LONG_S     5.0 /* unless the other direction takes this long */
 
 typedef struct {
   gt_objects *objects;
@@ -18,7 +19,8 @@ typedef struct {
   uint8_t *body;
 } asking;
 
-/* Makes a request, and returns its seconds; NAN: it has failed. */
+/* Makes a request, and returns its seconds; NAN: it has failed.  A folder that never answers ends
+   the probe: a thread would use memory that is freed. */
 static double ask(asking *a, gt_object_op op, const char *name, size_t bytes) {
   const gt_ns since = gt_now();
   gt_backoff backoff = {0};
@@ -27,8 +29,12 @@ static double ask(asking *a, gt_object_op op, const char *name, size_t bytes) {
   a->request.bytes = bytes;
   snprintf(a->request.name, sizeof a->request.name, "%s", name);
   gt_objects_begin(a->objects, &a->request);
-  while (gt_objects_state(&a->request) == GT_OBJECT_BUSY)
+  while (gt_objects_state(&a->request) == GT_OBJECT_BUSY) {
+    if (gt_seconds(gt_now() - since) > GT_PROBE_MEET_S)
+      gt_panic(GT_ERR_LOST, "waited %.0f s for the store to answer a request for %s",
+               GT_PROBE_MEET_S, name);
     gt_backoff_sleep(&backoff, GT_BACKOFF_BUSY, GT_NEVER);
+  }
   return gt_objects_state(&a->request) == GT_OBJECT_FAILED ? NAN : gt_seconds(gt_now() - since);
 }
 
@@ -43,10 +49,11 @@ static double rate(size_t bytes, double s, double request_s) {
   return 8.0 * (double)bytes / fmax(s - request_s, 1e-6);
 }
 
-/* Writes and reads larger objects, until both take long enough. */
+/* Writes and reads larger objects, until both take long enough, or one of them much longer. */
 static void transfer(asking *a, const char *name, gt_probe_store *own) {
   double up_s = 0, down_s = 0;
-  for (size_t bytes = LEAST; bytes <= MOST && fmin(up_s, down_s) < TRANSFER_S; bytes *= 2) {
+  for (size_t bytes = LEAST; bytes <= MOST; bytes *= 2) {
+    if (fmin(up_s, down_s) >= TRANSFER_S || fmax(up_s, down_s) >= LONG_S) return;
     up_s = ask(a, GT_OBJECT_PUT, name, bytes);
     down_s = ask(a, GT_OBJECT_GET, name, MOST);
     if (isnan(up_s + down_s)) return;
@@ -72,10 +79,6 @@ gt_status gt_probe_store_measure(const gt_run *run, gt_probe_store *own) {
 
 /* ---- what is said ---------------------------------------------------------------------------- */
 
-static gt_cell measured(double value) {
-  return gt_cell_number(value > 0 ? value : NAN);
-}
-
 void gt_probe_store_print(const gt_job *job, const gt_probe_store *all) {
   static const gt_column columns[] = {{.title = "region"},
                                       NUMBER("request", "ms"),
@@ -83,8 +86,8 @@ void gt_probe_store_print(const gt_job *job, const gt_probe_store *all) {
                                       NUMBER("read", "Mbit/s")};
   gt_table *t = gt_table_create(GT_ARRAY(columns));
   for (size_t r = 0; r < job->nregions; r++)
-    gt_table_add(t, GT_ROW(gt_cell_text(job->regions[r].name), measured(all[r].request_s),
-                           measured(all[r].up_bps), measured(all[r].down_bps)));
+    gt_table_add(t, GT_ROW(gt_cell_text(job->regions[r].name), gt_probe_measured(all[r].request_s),
+                           gt_probe_measured(all[r].up_bps), gt_probe_measured(all[r].down_bps)));
   printf("\nthe store, used by one region at a time\n");
   gt_table_finish(stdout, t);
   printf("\nin a job, for the virtual clock, simulate and plan:\nregions:\n");

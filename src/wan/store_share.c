@@ -35,7 +35,7 @@ static bool can_be_shared(const gt_transport *t, const store_entry *e) {
          gt_msg_is_data(head.kind) && head.frame_bytes == head.message_bytes;
 }
 
-/* Returns a hash of the payload: four products in turn, so that 50 MB take 10 ms. */
+/* Returns a hash of the payload: four products side by side, so that none waits for another. */
 static uint64_t hash_of(const store_entry *e) {
   enum { LANES = 4, STEP = LANES * sizeof(uint64_t) };
   uint64_t word, lanes[LANES] = {1, 2, 3, 4}, sum = e->bytes;
