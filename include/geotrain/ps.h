@@ -97,8 +97,8 @@ typedef struct {
   const float *(*reduced)(void *ctx);
   /* Takes the region's checkpoint of this round now (with gt_ps_save); gt_ps_written follows. */
   void (*checkpoint)(void *ctx, int64_t round);
-  /* Called when the round is complete in every region.  Older rounds can be removed if whole_sound
-     of the view is set. */
+  /* Called when the round is complete in every region.  If gt_ps_whole_sound, older rounds can be
+     removed. */
   void (*whole)(void *ctx, int64_t round);
   /* Records an event with two values a, b.
      EVAL: steps and samples of the region at the start of the evaluation; the result is last_eval

@@ -32,9 +32,6 @@ typedef struct {
   gt_ns last_eval_took;
   /* sums over workers */
   gt_ns compute, wait, wan_wait;
-  /* Of waiting workers: the part of their wait that counts as WAN wait and is not in wan_wait
-     yet. */
-  gt_ns held_now;
   /* times of the region: from its last step until all its messages are acknowledged; from then
      until all regions are done; applying updates and means; copying payloads */
   gt_ns drain, idle, update, encode;
@@ -45,10 +42,9 @@ typedef struct {
      none or not known; loss of the best one; loss and accuracy of the one judged. */
   int64_t judged, best_round, last_round;
   double best_loss, judged_loss, judged_accuracy;
-  bool gave_up;     /* the patience is over */
-  bool whole_sound; /* the files of whole_round are sound in all regions */
-  double done;      /* completed share of the training */
-  int64_t epoch;    /* number of the membership epoch; its number of members */
+  bool gave_up;  /* the patience is over */
+  double done;   /* completed share of the training */
+  int64_t epoch; /* number of the membership epoch; its number of members */
   size_t members;
   bool entering; /* it has not entered the epoch with all its members, or lacks their state */
   bool outside;  /* it has returned, and has not been taken in yet */
@@ -94,6 +90,11 @@ double gt_ps_residual(const gt_ps *ps);
 gt_ns gt_ps_still(const gt_ps *ps);
 gt_ps_wait gt_ps_waits_for(const gt_ps *ps);
 void gt_ps_loss_reset(gt_ps *ps);
+/* Returns the part of the waits of waiting workers, summed over them, that counts as WAN wait and
+   is not in wan_wait yet. */
+gt_ns gt_ps_held_now(const gt_ps *ps, gt_ns now);
+/* True if the files of whole_round are sound in all regions. */
+bool gt_ps_whole_sound(const gt_ps *ps);
 
 /* Returns the completed share of the training, 0 to 1. */
 double gt_ps_share_done(const gt_ps *ps);

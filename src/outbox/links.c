@@ -57,8 +57,9 @@ void gt_links_measure_rate(gt_outbox *o, outbox_peer *p, const outbox_message *m
     of->seconds += gt_seconds(took);
   }
   if (late <= 0) return;
-  of->late_bits = keep(o, p->rate_at) * of->late_bits + bits;
-  of->late_seconds = keep(o, p->rate_at) * of->late_seconds + gt_seconds(late);
+  const double old = keep(o, p->rate_at);
+  of->late_bits = old * of->late_bits + bits;
+  of->late_seconds = old * of->late_seconds + gt_seconds(late);
   p->rate_at = o->now;
 }
 

@@ -270,7 +270,6 @@ gt_status gt_ps_coded_state(gt_ps *ps, gt_state_direction direction);
 /* view.c */
 gt_ns gt_ps_held_total(const gt_ps *ps);
 bool gt_ps_outstanding(const gt_ps *ps); /* a worker holds a batch */
-bool gt_ps_whole_sound(const gt_ps *ps);
 
 /* adapt.c; without an adapter they do nothing, and check and note are not called. */
 void gt_ps_adapt_open(gt_ps *ps);

@@ -18,7 +18,7 @@ bool gt_ps_whole_sound(const gt_ps *ps) {
   return true;
 }
 
-static gt_ns held_now(const gt_ps *ps, gt_ns now) {
+gt_ns gt_ps_held_now(const gt_ps *ps, gt_ns now) {
   gt_ns held = ps->held_total + (ps->held ? now - ps->held_since : 0), sum = 0;
   for (size_t w = 0; w < ps->spec.nworkers && ps->phase == GT_PS_TRAINING; w++)
     if (ps->workers[w].state == W_WAITING || ps->workers[w].state == W_PENDING)
@@ -50,7 +50,6 @@ void gt_ps_get_view(const gt_ps *ps, gt_ns now, gt_ps_view *v) {
                     .compute = t->compute,
                     .wait = t->wait,
                     .wan_wait = t->wan_wait,
-                    .held_now = held_now(ps, now),
                     .drain = t->drain,
                     .idle = t->idle,
                     .update = t->update,
@@ -65,7 +64,6 @@ void gt_ps_get_view(const gt_ps *ps, gt_ns now, gt_ps_view *v) {
                     .judged_loss = ps->validation.loss,
                     .judged_accuracy = ps->validation.accuracy,
                     .gave_up = gt_ps_gave_up(ps),
-                    .whole_sound = gt_ps_whole_sound(ps),
                     .done = gt_ps_share_done(ps),
                     .epoch = ps->epoch.number,
                     .members = ps->replicas.n,

@@ -43,25 +43,24 @@ static size_t payload_bytes(unsigned kind) {
   return kind == GT_MSG_HELLO ? GT_HELLO_BYTES : kind == GT_MSG_SCORE ? GT_SCORE_BYTES : 0;
 }
 
-static gt_kind_result kind_result(const sim_region *r, size_t peer, size_t kind_index) {
-  const sim_wire *wire = &r->wires[peer];
+/* Returns the traffic of a kind, without its name. */
+static gt_kind_result kind_result(const sim_wire *wire, size_t kind_index) {
   const unsigned kind = kinds[kind_index];
-  size_t payload = payload_bytes(kind);
-  int64_t n = wire->messages[kind_index];
+  const size_t payload = payload_bytes(kind);
+  const int64_t n = wire->messages[kind_index];
   gt_kind_result k = {
       .messages = n, .payload = n * (int64_t)payload, .wire = n * (int64_t)gt_wire_bytes(payload)};
   if (is_counted(kind) && n > 0) {
     k.payload = (int64_t)wire->traffic[traffic_of(kind)].payload;
     k.wire = (int64_t)wire->traffic[traffic_of(kind)].wire;
   }
-  snprintf(k.kind, sizeof k.kind, "%s", gt_record_kind_name(kind));
   return k;
 }
 
 gt_sim_traffic gt_sim_traffic_of(const gt_sim *sim, size_t from, size_t to) {
   gt_sim_traffic sum = {0};
   for (size_t i = 0; i < SIM_KINDS; i++) {
-    gt_kind_result k = kind_result(&sim->regions[from], to, i);
+    const gt_kind_result k = kind_result(&sim->regions[from].wires[to], i);
     if (gt_msg_is_traffic(kinds[i])) {
       sum.messages += (double)k.messages;
       sum.bytes_sent += (double)k.wire;
@@ -91,7 +90,8 @@ void gt_sim_wire_result(const sim_region *r, size_t peer, gt_link_result *l) {
   snprintf(l->from, sizeof l->from, "%s", sim->spec.job->regions[r->id].name);
   snprintf(l->to, sizeof l->to, "%s", sim->spec.job->regions[peer].name);
   for (size_t i = 0; i < SIM_KINDS; i++) {
-    gt_kind_result k = kind_result(r, peer, i);
+    gt_kind_result k = kind_result(w, i);
+    snprintf(k.kind, sizeof k.kind, "%s", gt_record_kind_name(kinds[i]));
     if (k.messages > 0) l->kinds[used++] = k;
     if (gt_msg_is_traffic(kinds[i])) {
       l->bytes_sent += k.wire;

@@ -225,9 +225,10 @@ static void rates(gt_server *s, gt_ns now, int64_t samples) {
 }
 
 /* Counted as in the summary: the current hold and the drain are included. */
-static double waiting_share(const gt_server *s, const gt_ps_view *v) {
+static double waiting_share(const gt_server *s, const gt_ps_view *v, gt_ns now) {
   double workers = fmax(1, (double)gt_plane_ps_workers(s->plane)), all = gt_server_elapsed(s);
-  const double held = gt_seconds(v->wan_wait + v->held_now) / workers + gt_seconds(v->drain),
+  const double held = gt_seconds(v->wan_wait + gt_ps_held_now(s->ps, now)) / workers +
+                      gt_seconds(v->drain),
                transfer_s = s->stages ? gt_ps_passes_transfer_s(gt_ps_passes_of(s->ps)) : 0;
   return all > 0 ? fmin(1, (held + transfer_s) / all) : 0;
 }
@@ -249,7 +250,7 @@ static const char *bytes_to(const gt_server *s, char text[BYTES_TEXT]) {
 
 /* The lead's lines also contain the values of its live line, so that it can be plotted from the
    file. */
-static void record(gt_server *s, const gt_ps_view *v, double epoch, double loss) {
+static void record(gt_server *s, const gt_ps_view *v, gt_ns now, double epoch, double loss) {
   double epochs = s->run->job->train.until.epochs;
   char bytes[BYTES_TEXT];
   recorded(gt_record_line(
@@ -262,7 +263,7 @@ static void record(gt_server *s, const gt_ps_view *v, double epoch, double loss)
       "auc", 'f', v->last_eval.auc, "recall20", 'f', v->last_eval.recall20, "mrr20", 'f',
       v->last_eval.mrr20, "samples_per_s", 'f', s->rate_samples, "wan_bps", 'f', s->rate_bps,
       "wan_in_bps", 'f', s->rate_in_bps, "under_way", 'i', in_flight(s), "waiting", 'f',
-      waiting_share(s, v), NULL));
+      waiting_share(s, v, now), NULL));
 }
 
 /* The samples that all regions will train on. */
@@ -348,7 +349,7 @@ void gt_server_stopped(const gt_server *s, gt_status code) {
                           : s->alone_stopped ? "members"
                                              : "signal",
                           "step", 'i', v.steps, "round", 'i', v.whole_round, NULL));
-  if (code == GT_ERR_LIMIT && !v.whole_sound)
+  if (code == GT_ERR_LIMIT && !gt_ps_whole_sound(s->ps))
     gt_log_job(GT_LOG_WARN,
                "round %lld is not sound (non-finite numbers in it, or only non-finite gradients "
                "before it): --resume continues from the newest sound round before it, "
@@ -401,7 +402,7 @@ void gt_server_progress(gt_server *s, gt_ns now, bool last) {
                      .wan_bps = s->rate_bps,
                      .wan_in_bps = s->rate_in_bps,
                      .in_flight = in_flight(s),
-                     .waiting = waiting_share(s, &v),
+                     .waiting = waiting_share(s, &v, now),
                      .step = v.steps};
     gt_live_update(s->live, &p);
   }
@@ -409,7 +410,7 @@ void gt_server_progress(gt_server *s, gt_ns now, bool last) {
     s->recorded_at = now;
     s->record_at =
         now + gt_from_seconds(s->run->job->log.every_s < 1 ? 1 : s->run->job->log.every_s);
-    record(s, &v, epoch, loss);
+    record(s, &v, now, epoch, loss);
     recorded(gt_server_stages_record(s));
     gt_ps_loss_reset(s->ps);
   }

@@ -194,8 +194,9 @@ void gt_server_whole(void *server, int64_t round) {
   if (!s->whole_marked && gt_ckpt_mark_whole(s->run->run_dir, s->run->region) != GT_OK)
     gt_panic(GT_ERR_CKPT, "%s", gt_error_text());
   s->whole_marked = true;
-  keep_unsound(s, v.whole_sound ? 0 : round);
-  if (!v.whole_sound || v.stop_code == GT_ERR_LIMIT) return;
+  const bool sound = gt_ps_whole_sound(s->ps);
+  keep_unsound(s, sound ? 0 : round);
+  if (!sound || v.stop_code == GT_ERR_LIMIT) return;
   int64_t rounds[GT_MAX_ROUNDS];
   size_t n = gt_ckpt_rounds(s->run->run_dir, s->run->region, rounds, GT_MAX_ROUNDS),
          keep = (size_t)s->run->job->checkpoint.keep;

@@ -279,7 +279,7 @@ static void host_whole(void *ctx, int64_t round) {
   w_region *r = ctx;
   world *w = r->world;
   r->wholes++;
-  w_check(w, w->spec.change || w_view(w, r->id).whole_sound == (round != w->spec.unsound));
+  w_check(w, w->spec.change || gt_ps_whole_sound(r->ps) == (round != w->spec.unsound));
   for (size_t i = 0; i < w->n && !w_view(w, r->id).minority && !w_view(w, r->id).out; i++)
     w_check(w, !gt_ps_is_member(r->ps, i) || w->regions[i].dead ||
                    w_find_copy(&w->regions[i], round) ||
