@@ -49,15 +49,28 @@ lab_probe() {
 
 near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a >= 0.9 * b && a <= 1.1 * b) }'; }
 
-lab_probe "shaped links" --out three.profile
-ended "shaped links" 0 '^GO$'
-for link in north:west:25:100 west:north:25:100 north:south:10:50 south:north:10:50 west:south:60:20 south:west:60:20; do
-  IFS=: read -r from to ms mbit <<<"$link"
+links=(north:west:25:100 west:north:25:100 north:south:10:50 south:north:10:50 west:south:60:20 south:west:60:20)
+# measured LINK: writes its latency and rate to $latency and $rate; true if they are those of the lab.
+measured() {
+  IFS=: read -r from to ms mbit <<<"$1"
   read -r latency rate < <(sed -nE "s/^ *- \{from: $from, to: $to, bandwidth: ([0-9.e+]+) Mbit\/s, latency: ([0-9.e+]+) ms.*/\2 \1/p" three.profile)
-  check "$from to $to: latency ${latency:-?} of $ms ms" near "${latency:-0}" "$ms"
-  check "$from to $to: bandwidth ${rate:-?} of $mbit Mbit/s" near "${rate:-0}" "$mbit"
+  near "${latency:-0}" "$ms" && near "${rate:-0}" "$mbit"
+}
+all_measured() {
+  local link
+  for link in "${links[@]}"; do measured "$link" || return; done
+}
+
+# Other programs of the host may slow the links of the laboratory: they are measured up to twice.
+for attempt in 1 2; do
+  lab_probe "shaped links" --out three.profile
+  all_measured && break
+done
+ended "shaped links" 0 '^GO$'
+for link in "${links[@]}"; do
+  check "$link: ms, Mbit/s; measured $(measured "$link"; echo "$latency, $rate")" measured "$link"
   # what probe itself sends while it measures work must not open the connections' windows before
-  check "$from to $to: a slow start" grep -qE "from: $from, to: $to, .*window: [1-9]" three.profile
+  check "$link: a slow start" grep -qE "from: ${link%%:*}, to: $(cut -d : -f 2 <<<"$link"), .*window: [1-9]" three.profile
 done
 
 $lab block west south >/dev/null 2>&1 || fail "block" "the link cannot be cut"
