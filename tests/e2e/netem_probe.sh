@@ -50,7 +50,8 @@ lab_probe() {
 near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a >= 0.9 * b && a <= 1.1 * b) }'; }
 
 links=(north:west:25:100 west:north:25:100 north:south:10:50 south:north:10:50 west:south:60:20 south:west:60:20)
-# measured LINK: writes its latency and rate to $latency and $rate; true if they are those of the lab.
+# measured FROM:TO:MS:MBIT: sets $from, $to, $ms, $mbit, and as measured $latency and $rate; true if these
+# are near those.
 measured() {
   IFS=: read -r from to ms mbit <<<"$1"
   read -r latency rate < <(sed -nE "s/^ *- \{from: $from, to: $to, bandwidth: ([0-9.e+]+) Mbit\/s, latency: ([0-9.e+]+) ms.*/\2 \1/p" three.profile)
@@ -65,12 +66,15 @@ all_measured() {
 for attempt in 1 2; do
   lab_probe "shaped links" --out three.profile
   all_measured && break
+  [ "$attempt" = 2 ] || echo "      $from to $to: $latency of $ms ms, $rate of $mbit Mbit/s: measured again"
 done
 ended "shaped links" 0 '^GO$'
 for link in "${links[@]}"; do
-  check "$link: ms, Mbit/s; measured $(measured "$link"; echo "$latency, $rate")" measured "$link"
+  measured "$link"
+  check "$from to $to: latency ${latency:-?} of $ms ms" near "${latency:-0}" "$ms"
+  check "$from to $to: bandwidth ${rate:-?} of $mbit Mbit/s" near "${rate:-0}" "$mbit"
   # what probe itself sends while it measures work must not open the connections' windows before
-  check "$link: a slow start" grep -qE "from: ${link%%:*}, to: $(cut -d : -f 2 <<<"$link"), .*window: [1-9]" three.profile
+  check "$from to $to: a slow start" grep -qE "from: $from, to: $to, .*window: [1-9]" three.profile
 done
 
 $lab block west south >/dev/null 2>&1 || fail "block" "the link cannot be cut"

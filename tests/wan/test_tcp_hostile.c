@@ -135,8 +135,10 @@ static double serve(gt_endpoint *endpoint, double least_s, pid_t attacker, bool 
   return cpu_s() - began;
 }
 
-/* The most of a core; sanitizers make each connection dearer. */
-#ifdef __SANITIZE_ADDRESS__
+/* The most of a core; an emulator and sanitizers make each connection dearer. */
+#ifdef GEOTRAIN_EMULATED
+#define SHARE_MOST 0.5
+#elif defined __SANITIZE_ADDRESS__
 #define SHARE_MOST 0.15
 #else
 #define SHARE_MOST 0.05
