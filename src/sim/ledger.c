@@ -91,8 +91,10 @@ void gt_sim_wire_result(const sim_region *r, size_t peer, gt_link_result *l) {
   snprintf(l->to, sizeof l->to, "%s", sim->spec.job->regions[peer].name);
   for (size_t i = 0; i < SIM_KINDS; i++) {
     gt_kind_result k = kind_result(w, i);
-    snprintf(k.kind, sizeof k.kind, "%s", gt_record_kind_name(kinds[i]));
-    if (k.messages > 0) l->kinds[used++] = k;
+    if (k.messages > 0) {
+      snprintf(k.kind, sizeof k.kind, "%s", gt_record_kind_name(kinds[i]));
+      l->kinds[used++] = k;
+    }
     if (gt_msg_is_traffic(kinds[i])) {
       l->bytes_sent += k.wire;
       l->messages += k.messages;
