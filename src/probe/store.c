@@ -116,7 +116,7 @@ static void put_rate(FILE *f, const char *rate, const char *from, const char *to
   put_place(f, from);
   fputc(',', f);
   put_place(f, to);
-  fprintf(f, ",,%.4g,\n", 1e-6 * bps);
+  fprintf(f, ",,%.6g,\n", 1e-6 * bps);
 }
 
 static void put_rates(FILE *f, const void *what) {
