@@ -204,6 +204,8 @@ void gt_sim_settle(sim_region *r);
 /* Handles the next event as gt_sim_step does, or the next fault; *region: SIM_NONE after a
    fault. */
 gt_status gt_sim_advance(gt_sim *sim, size_t *region);
+/* Returns the samples that the region holds back for validation. */
+size_t gt_sim_held(const gt_sim *sim, size_t region);
 /* Returns the test samples of an evaluation in which the region takes part; in a pipeline those of
    its region with the data. */
 static inline size_t gt_sim_tests(const gt_sim *sim, size_t region) {

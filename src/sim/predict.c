@@ -206,8 +206,10 @@ static double each_of(const steady *s, double share) {
 }
 
 /* Makes the job a model of the whole: its training and its evaluations take this share of their
-   time.  regions: nregions, written. */
-static void shorten(gt_job *job, gt_job_region *regions, const steady *s, double share) {
+   time.  Validations are as long as in the whole, because fewer checkpoints cause them.  regions,
+   held: nregions, written. */
+static void shorten(gt_job *job, gt_job_region *regions, int64_t *held, const steady *s,
+                    double share) {
   const gt_job *whole = s->sim->spec.job;
   const double each = each_of(s, share);
   *job = *whole;
@@ -220,6 +222,7 @@ static void shorten(gt_job *job, gt_job_region *regions, const steady *s, double
                  times = some > 0 ? evaluations_of(s->sim, whole, r) / some : each;
     regions[r].compute.eval_samples_per_s =
         gt_job_compute_of(whole, r).eval_samples_per_s / share / times;
+    held[r] = llround((double)gt_sim_held(s->sim, r) / share / times);
   }
 }
 
@@ -227,12 +230,14 @@ static void shorten(gt_job *job, gt_job_region *regions, const steady *s, double
 static gt_status run_short(steady *s, gt_sim_forecast *out, double share, double outages) {
   gt_job job;
   gt_job_region *regions = GT_NEW_ARRAY(gt_job_region, s->sim->n);
+  int64_t *held = GT_NEW_ARRAY(int64_t, s->sim->n);
   gt_links *links =
       gt_links_shorter(s->sim->spec.links, s->sim->spec.job, s->run_s, share, outages);
   gt_sim_spec spec = s->sim->spec;
   gt_sim *sim = NULL;
-  shorten(&job, regions, s, share);
+  shorten(&job, regions, held, s, share);
   spec.job = &job;
+  spec.held = held;
   spec.links = links;
   const gt_status status = run(&sim, &spec);
   if (status == GT_OK) {
@@ -243,6 +248,7 @@ static gt_status run_short(steady *s, gt_sim_forecast *out, double share, double
   }
   gt_sim_close(sim);
   gt_links_close(links);
+  gt_free(held);
   gt_free(regions);
   return status;
 }

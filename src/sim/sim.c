@@ -187,7 +187,7 @@ static size_t open_stages(sim_region *r) {
   return n;
 }
 
-static size_t held_of(const gt_sim *sim, size_t region) {
+size_t gt_sim_held(const gt_sim *sim, size_t region) {
   const bool has = sim->spec.held && gt_job_trains(sim->spec.job, region);
   return has ? (size_t)sim->spec.held[region] : 0;
 }
@@ -210,7 +210,7 @@ static gt_ps *make_ps(sim_region *r, int64_t round, bool returns) {
                                                  .tensors = sim->spec.tensors,
                                                  .ntensors = sim->spec.ntensors,
                                                  .test_samples = gt_sim_tests(sim, r->id),
-                                                 .validation = held_of(sim, r->id),
+                                                 .validation = gt_sim_held(sim, r->id),
                                                  .members = change ? &members : NULL,
                                                  .pipe = r->pipe,
                                                  .stages = r->stages,

@@ -337,6 +337,29 @@ static void test_few_evaluations(void) {
   }
 }
 
+/* Validations follow checkpoints, and take a third of the run's time. */
+static void test_validations(void) {
+  static const int64_t held[] = {20000, 20000};
+  plot p = {.samples = {20000, 20000}, .parameters = 61706};
+  fixture f;
+  gt_sim_forecast whole, x;
+  say(&p, "name: validated\nmodel: {name: lenet5}\ndata: {path: none.h5, validation: 0.5}\ntrain: "
+          "{batch: 20, optimizer: {name: sgd, lr: 0.1}, until: {epochs: 100}, eval_every: {epochs: "
+          "0}}\nregions: [{name: a, ranks: 2}, {name: b, ranks: 2}]\nsync: {strategy: sma, period: "
+          "8}\ncheckpoint: {every: {epochs: 1}}\ncompute: {step: 0.045 s, eval_samples_per_s: "
+          "900}\nwan: {default: {bandwidth: 100 Mbit/s, latency: 25 ms}}\n");
+  open_fixture(&f, &p);
+  f.spec.held = held;
+  must(gt_sim_predict(&whole, &f.spec, 0));
+  must(gt_sim_predict(&x, &f.spec, whole.totals.events / 12));
+  print_message("validations: %.1f s, forecast %.1f s, error said %.1f s\n", whole.virtual_s,
+                x.virtual_s, x.error_s);
+  assert_true(fabs(x.virtual_s - whole.virtual_s) <= fmin(x.error_s, 0.03 * whole.virtual_s));
+  gt_sim_forecast_close(&whole);
+  gt_sim_forecast_close(&x);
+  close_fixture(&f);
+}
+
 /* Without variation, a run repeats itself: its forecast has the same steps, samples and messages,
    and the same time. */
 static void test_without_variation(void) {
@@ -403,4 +426,5 @@ static void test_passes(void) {
   }
 }
 
-TESTS(test_one_outage, test_few_evaluations, test_without_variation, test_passes, test_random_jobs)
+TESTS(test_one_outage, test_few_evaluations, test_validations, test_without_variation, test_passes,
+      test_random_jobs)
