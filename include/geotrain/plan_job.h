@@ -21,7 +21,8 @@ gt_store_result gt_plan_store_use(const gt_links *links, size_t region,
 void gt_plan_job_cost(gt_cost_result *out, const gt_job *job, const gt_job_prices *prices,
                       double wall_s, const double *bytes, const gt_region_result *regions);
 /* Fills in the terms of the study for a run whose function is one of the regions, with their
-   results; no-op for other jobs, or without places.  The equations have the mean times of steps. */
-void gt_plan_job_terms(gt_cost_result *cost, const gt_job *job, const gt_job_prices *prices,
-                       double wall_s, const gt_region_result *regions);
+   results; no-op for other jobs, or without places.  The equations have the mean times of steps,
+   and the looks in vain of regions, which look all the time.  links: those of `job`. */
+void gt_plan_job_terms(gt_cost_result *cost, const gt_job *job, const gt_links *links,
+                       const gt_job_prices *prices, double wall_s, const gt_region_result *regions);
 void gt_plan_job_cost_close(gt_cost_result *cost);

@@ -112,13 +112,14 @@ static void show_sums(const gt_job *job, const gt_sim *sim, const gt_sim_totals 
          1e-6 * (double)t->bytes_sent, t->messages, 1e-6 * (double)t->bytes_other);
 }
 
-static void cost_of(gt_cost_result *out, const gt_job *job, const gt_job_prices *prices,
+static void cost_of(gt_cost_result *out, const gt_sim_spec *spec, const gt_job_prices *prices,
                     const gt_sim *sim, const gt_sim_totals *t) {
+  const gt_job *job = spec->job;
   double *bytes = gt_sim_link_bytes(sim);
   gt_region_result *regions = GT_NEW_ARRAY(gt_region_result, job->nregions);
   for (size_t r = 0; r < job->nregions; r++) gt_sim_region(sim, r, &regions[r]);
   gt_plan_job_cost(out, job, prices, t->virtual_s, bytes, regions);
-  gt_plan_job_terms(out, job, prices, t->virtual_s, regions);
+  gt_plan_job_terms(out, job, spec->links, prices, t->virtual_s, regions);
   gt_free(regions);
   gt_free(bytes);
 }
@@ -163,15 +164,15 @@ static gt_status show(const simulate_options *o, const gt_job *job, const gt_sim
   return show_table(o, job, sim, &summary);
 }
 
-static gt_status show_with_cost(const simulate_options *o, const gt_job *job,
+static gt_status show_with_cost(const simulate_options *o, const gt_sim_spec *spec,
                                 const gt_job_prices *prices, const gt_sim_shape *shape,
                                 const gt_sim *sim, double wall_s, const gt_fault_result *faults) {
   gt_sim_totals t;
   gt_cost_result cost;
-  if (!prices->known) return show(o, job, shape, sim, wall_s, NULL, faults);
+  if (!prices->known) return show(o, spec->job, shape, sim, wall_s, NULL, faults);
   gt_sim_get_totals(sim, &t);
-  cost_of(&cost, job, prices, sim, &t);
-  gt_status status = show(o, job, shape, sim, wall_s, &cost, faults);
+  cost_of(&cost, spec, prices, sim, &t);
+  gt_status status = show(o, spec->job, shape, sim, wall_s, &cost, faults);
   gt_plan_job_cost_close(&cost);
   return status;
 }
@@ -258,7 +259,7 @@ static gt_status simulate(const simulate_options *o, const gt_job *job, const gt
         disturbed ? gt_sim_run_faults(&sim, &faults, &undisturbed, &spec) : gt_sim_run(&sim, &spec);
   double wall_s = gt_seconds(gt_now() - from);
   if (status == GT_OK)
-    status = show_with_cost(o, job, prices, &shape, sim, wall_s, disturbed ? &faults : NULL);
+    status = show_with_cost(o, &spec, prices, &shape, sim, wall_s, disturbed ? &faults : NULL);
   if (status == GT_OK) show_end(sim, wall_s);
   gt_sim_close(sim);
   gt_sim_pipes_close(spec.pipes, job);

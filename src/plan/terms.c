@@ -10,6 +10,7 @@
 /* A site for each region, and one for the storage. */
 typedef struct {
   const gt_job *job;
+  const gt_links *links;
   const gt_job_prices *prices;
   const gt_region_result *results;
   double wall_s, batches;
@@ -137,6 +138,17 @@ static void count(const terms_course *c, gt_cost_result *cost, const gt_plan_ter
   gt_free(flows);
 }
 
+/* Returns the looks in vain of a mini-batch.  A worker of the equations looks only once its upload
+   has ended; a region looks all the time, and for messages of each other region. */
+static double looks_in_vain(const terms_course *c, double batch_s) {
+  int64_t looks = 0;
+  for (size_t r = 0; r < storage_of(c); r++)
+    if (r != c->function)
+      looks += gt_links_vain_looks(c->links, r, batch_s * c->batches,
+                                   (int64_t)(c->batches * (double)senders(c, r)));
+  return (double)looks / c->batches;
+}
+
 static void compare(terms_course *c, gt_cost_result *cost) {
   const gt_plan_sites sites = {c->n, c->rates, c->tariffs, c->up, c->down};
   const gt_plan_placement placement = {.sites = &sites,
@@ -148,19 +160,22 @@ static void compare(terms_course *c, gt_cost_result *cost) {
   const gt_plan_pace pace = {c->job->wan.store.poll_s, c->job->wan.store.start_s};
   double *vm_s = GT_NEW_ARRAY(double, c->nworkers);
   gt_plan_use use;
-  (void)gt_plan_place(&placement, &pace, vm_s, &use);
+  const gt_plan_split split = gt_plan_place(&placement, &pace, vm_s, &use);
+  use.failed_reads = looks_in_vain(c, split.batch_s);
   const gt_plan_terms by = gt_plan_cost(&placement, vm_s, &use, NULL, c->prices->npools);
   count(c, cost, &by);
   gt_free(vm_s);
 }
 
-void gt_plan_job_terms(gt_cost_result *cost, const gt_job *job, const gt_job_prices *prices,
-                       double wall_s, const gt_region_result *regions) {
+void gt_plan_job_terms(gt_cost_result *cost, const gt_job *job, const gt_links *links,
+                       const gt_job_prices *prices, double wall_s,
+                       const gt_region_result *regions) {
   const size_t n = job->nregions + 1;
   size_t function = 0;
   while (function + 1 < n && !gt_job_is_function(job, function)) function++;
   if (function + 1 == n || !prices->store.known || prices->nmissing > 0) return;
   terms_course c = {.job = job,
+                    .links = links,
                     .prices = prices,
                     .results = regions,
                     .wall_s = wall_s,

@@ -227,7 +227,7 @@ static gt_status publish(const gt_server *s, const gt_gathered *g, const gt_summ
   double wan_bytes, *bytes = bytes_of(run->job, g, &wan_bytes);
   if (run->prices.known) {
     gt_plan_job_cost(&cost, run->job, &run->prices, elapsed + lost_of(s, sum), bytes, sum->regions);
-    gt_plan_job_terms(&cost, run->job, &run->prices, elapsed, sum->regions);
+    gt_plan_job_terms(&cost, run->job, run->links, &run->prices, elapsed, sum->regions);
     sum->cost = &cost;
   }
   gt_figures measured = gt_figures_of(elapsed, sum->regions, sum->nregions, (double)sum->samples,
