@@ -83,6 +83,11 @@ void gt_ps_coded_result(const gt_ps *ps, gt_region_result *result);
 bool gt_ps_coded_slow(const gt_ps *ps, double bps, char *text, size_t size);
 
 void gt_ps_get_view(const gt_ps *ps, gt_ns now, gt_ps_view *view);
+/* Returns the part of view->wait that is not for the WAN.  That of a batch is in wan_wait since it
+   was ordered, and in wait since its gradient came. */
+static inline gt_ns gt_ps_local_wait(const gt_ps_view *view) {
+  return view->wait > view->wan_wait ? view->wait - view->wan_wait : 0;
+}
 /* Returns gt_exchange_residual of the PS's exchange. */
 double gt_ps_residual(const gt_ps *ps);
 /* Returns the time for which no region has made progress, by the heartbeats of all regions; 0 if a

@@ -38,7 +38,7 @@ void gt_sim_end_result(sim_region *r) {
                                .compute_s = gt_seconds(v.compute) / share,
                                .encode_s = gt_seconds(v.encode),
                                .wan_wait_s = gt_seconds(v.wan_wait) / share + gt_seconds(v.drain),
-                               .local_wait_s = gt_seconds(v.wait - v.wan_wait) / share,
+                               .local_wait_s = gt_seconds(gt_ps_local_wait(&v)) / share,
                                .idle_s = workers > 0 ? gt_seconds(v.idle) : 0,
                                .wall_s = gt_seconds(gt_timeline_now(r->timeline)),
                                .update_s = gt_seconds(v.update),
@@ -81,7 +81,7 @@ static void send(sim_region *r, size_t peer, gt_msg_kind kind, size_t bytes, uin
 
 static bool is_identical(const sim_region *r) {
   const gt_job *job = r->sim->spec.job;
-  return job->limits.wan_bytes == 0 &&
+  return job->train.keep == GT_KEEP_LAST &&
          gt_sync_identical(gt_sync_of(job->sync.strategy), r->buffers);
 }
 

@@ -521,8 +521,7 @@ gt_server_ending *gt_server_ending_open(gt_server *s, gt_server_ending *former) 
   e->former = newest_begun(former);
   gt_ending_group_open(&e->group, s);
   e->alone = n > 1 && !pipe && gt_sync_of(s->run->job->sync.strategy)->sends == 0;
-  e->identical = !pipe && s->run->job->limits.wan_bytes == 0 &&
-                 s->run->job->train.keep == GT_KEEP_LAST &&
+  e->identical = !pipe && s->run->job->train.keep == GT_KEEP_LAST &&
                  gt_sync_identical(gt_sync_of(s->run->job->sync.strategy), a->buffers.n);
   gt_ending_open(&e->ending, &hooks, e, s->ps, is_lead(e), e->group.nmembers - 1);
   e->own = e->mean_score = unknown;

@@ -88,7 +88,7 @@ void gt_server_result(const gt_server *s, const gt_ps_score *own, gt_region_resu
                           .compute_s = gt_seconds(v.compute) / share,
                           .encode_s = gt_seconds(v.encode),
                           .wan_wait_s = gt_seconds(v.wan_wait) / share + drain,
-                          .local_wait_s = gt_seconds(v.wait - v.wan_wait) / share,
+                          .local_wait_s = gt_seconds(gt_ps_local_wait(&v)) / share,
                           .idle_s = workers > 0 ? gt_seconds(v.idle) : 0,
                           .wall_s = gt_server_elapsed(s),
                           .update_s = gt_seconds(v.update),

@@ -119,7 +119,7 @@ else
   cell three asgd-ga 2 async auto sync.period_unit=pass sync.exchange=gradient
   cell three ssgd 1 sync central=b
   cell last asgd-ga 3 async hub=hub
-  cell lead sma 3 sync hub=hub
+  cell lead sma 3 sync hub=hub limits.wan_bytes=1GB
   cell three sma 2 sync hub=a sync.quorum=0.6 'sync.grace=20 ms'
   cell stored sma 4 sync hub=b
   cell large sma 4 sync hub=b
@@ -137,7 +137,7 @@ else
     cell function sma 3 sync hub=hub sync.central=null
     cell four asgd-ga 8 sync
     cell three ama 8 async
-    cell three sma 8 sync hub
+    cell three sma 8 sync hub data.validation=0.1 train.keep=best
     cell three asgd-ga 2 async auto
     cell three asgd-ga 2 async mesh sync.period_unit=pass sync.exchange=gradient
     cell three none 8 sync
@@ -169,6 +169,12 @@ for name in "(7) out of machines", "(8) out of functions", "(9) out of the stora
 t = terms["(5) reads"]  # with looks in vain, in the batch's time by the equations
 assert abs(t["counted"] / t["equations"] - 1) < 0.15, t
 PY
+
+# A limit that is not reached changes nothing: regions with the same model do not send it at the end.
+for limit in null 1GB; do
+  "$GEOTRAIN" simulate three.yaml --set sync.strategy=sma --set limits.wan_bytes=$limit --out limit-$limit >limit.out 2>&1
+done
+check "a limit that is not reached" cmp <(grep bytes_other limit-1GB/summary.json) <(grep bytes_other limit-null/summary.json)
 
 # A run that its limit ends is reported to end there.
 "$GEOTRAIN" simulate three.yaml --set limits.wan_bytes=300kB --set train.until.steps=200 >limit.out 2>&1
