@@ -75,6 +75,11 @@ static gt_status fill(gt_links *links, const gt_job *job, const gt_job_link *con
     if (l->trace) GT_TRY(trace_of(links, l->trace, &spec->trace));
   }
   spec->back_s = back ? back->latency_s : 0;
+  if (back && back->trace) {
+    const gt_link_trace *trace;
+    GT_TRY(trace_of(links, back->trace, &trace));
+    spec->back_s = gt_trace_latency_mean(trace, back->latency_s);
+  }
   spec->outages = room;
   spec->noutages = outages_of(job, a, b, room);
   return GT_OK;

@@ -1,10 +1,11 @@
-/* The links of a job: how long a region waits for another one's heartbeat (determined by the
+/* The links of a job: round trips of traces, how long a region waits for another one's heartbeat (determined by the
    link from that region, not the one to it), a large matrix, the connections that fill them. */
 #include <time.h>
 
 #include "cases.h"
 #include "geotrain/link.h"
 #include "jobs.h"
+#include "tests.h"
 
 #define BYTES ((size_t)1000000) /* 8 s at 1 Mbit/s */
 
@@ -31,6 +32,27 @@ static void by_the_link_from_the_peer(void) {
   waits(links, 0, 2, 40);
   waits(links, 2, 0, 40);
   waits(links, 1, 2, 30); /* the job gives this link no bandwidth */
+  gt_links_close(links);
+  gt_job_close(job);
+}
+
+/* A trace with latencies is a link with their mean, in both directions. */
+static void a_round_trip_has_the_latencies_of_traces(void) {
+  const char *path = in_folder("latency.csv");
+  FILE *to = fopen(path, "w");
+  gt_links *links = NULL;
+  assert_non_null(to);
+  fputs("0,100 Mbit/s,40 ms\n10,0,\n", to);
+  fclose(to);
+  gt_job *job = job_as("name: t\nmodel: {name: dummy}\ndata: {path: d.h5}\n"
+                       "train: {until: {steps: 1}, optimizer: {lr: 0.1}}\n"
+                       "regions: [{name: a, ranks: 2}, {name: b, ranks: 2}]\n"
+                       "wan: {links: [{from: a, to: b, trace: %s}, {from: b, to: a, latency: 7 "
+                       "ms}]}\n",
+                       path);
+  must(gt_links_create(&links, job));
+  assert_true(gt_links_from(links, 0)[1].back_s == 0.007);
+  assert_true(fabs(gt_links_from(links, 1)[0].back_s - 0.04) < 1e-12);
   gt_links_close(links);
   gt_job_close(job);
 }
@@ -98,4 +120,5 @@ static void streams_fill_the_longest_path(void) {
   }
 }
 
-TESTS(by_the_link_from_the_peer, a_large_matrix, streams_fill_the_longest_path)
+TESTS(by_the_link_from_the_peer, a_round_trip_has_the_latencies_of_traces, a_large_matrix,
+      streams_fill_the_longest_path)
