@@ -74,9 +74,29 @@ static gt_status check_fault(const gt_job *job, gt_job_fault *f, size_t i, const
   return GT_OK;
 }
 
+static bool same_link(const gt_job_fault *a, const gt_job_fault *b) {
+  return (a->ia == b->ia && a->ib == b->ib) || (a->ia == b->ib && a->ib == b->ia);
+}
+
+static gt_status check_cut(const gt_job *job, size_t i, const char *source) {
+  const gt_job_fault *f = &job->faults[i];
+  for (size_t k = 0; f->a && k < i; k++) {
+    const gt_job_fault *other = &job->faults[k];
+    if (!other->a || !same_link(f, other) || f->cut_s >= other->cut_s + other->for_s ||
+        other->cut_s >= f->cut_s + f->for_s)
+      continue;
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: faults.%zu and faults.%zu cut the link of %s and %s at the same time; "
+                   "expected one cut for all of it",
+                   source, k, i, f->a, f->b);
+  }
+  return GT_OK;
+}
+
 gt_status gt_job_check_faults(gt_job *job, const char *source) {
   const char *with = gt_job_bound(job);
   for (size_t i = 0; i < job->nfaults; i++) GT_TRY(check_fault(job, &job->faults[i], i, source));
+  for (size_t i = 0; i < job->nfaults; i++) GT_TRY(check_cut(job, i, source));
   if (job->nfaults == 0 || !with) return GT_OK;
   return GT_FAIL(GT_ERR_JOB, "%s: faults is given with %s; expected one of them", source, with);
 }

@@ -124,6 +124,10 @@ static void values(void) {
        "@: faults.0.region is \"hai\", which is not a region of the job; expected the name of one");
   with("faults: [{link: [shanghai, shanghai], cut: 10 s, for: 1 s}]\n",
        "@: faults.0.link names shanghai twice; expected two regions");
+  with("faults: [{link: [shanghai, chongqing], cut: 1 s, for: 10 s}, {link: [chongqing, shanghai], "
+       "cut: 10 s, for: 1 s}]\n",
+       "@: faults.0 and faults.1 cut the link of chongqing and shanghai at the same time; expected "
+       "one cut for all of it");
   with("faults: [{mtbf: 1 h, mttr: 6 min}]\nlimits: {wan_bytes: 1 GiB}\n",
        "@: faults is given with limits.wan_bytes; expected one of them");
   with("sync: {on_loss: continue, tie: nowhere}\n",
