@@ -11,6 +11,7 @@ static void speed_up(gt_job_compute *c, double speed) {
   c->step_s /= speed;
   c->local_s /= speed;
   c->pass_s /= speed;
+  c->resume_s /= speed;
   c->update_s /= speed;
   c->apply_s /= speed;
   c->encode_s /= speed;
@@ -170,13 +171,16 @@ gt_status gt_planner_simulate(const gt_planner *p, const gt_planner_candidate *c
 static void take_faults(gt_planner_faults *f, const gt_planner *p, const gt_job *job,
                         const gt_sim *sim, const gt_sim_totals *undisturbed) {
   double *bytes = gt_sim_link_bytes(sim);
+  gt_region_result *regions = GT_NEW_ARRAY(gt_region_result, job->nregions);
   gt_sim_totals t;
+  for (size_t r = 0; r < job->nregions; r++) gt_sim_region(sim, r, &regions[r]);
   gt_sim_get_totals(sim, &t);
   f->known = true;
   f->code = t.code;
   f->wall_s = t.virtual_s;
   f->undisturbed_s = undisturbed->virtual_s;
-  gt_plan_job_cost(&f->cost, job, &p->prices, t.virtual_s, bytes, NULL);
+  gt_plan_job_cost(&f->cost, job, &p->prices, t.virtual_s, bytes, regions);
+  gt_free(regions);
   gt_free(bytes);
 }
 
@@ -197,8 +201,12 @@ gt_status gt_planner_disturb(gt_planner *p) {
   if (status == GT_OK) {
     const gt_sim_spec spec = spec_of(p, c, job, links);
     status = gt_sim_run_faults(&sim, &f->found, &undisturbed, &spec);
+    if (status == GT_ERR_LIMIT) {
+      f->endless = true;
+      status = GT_OK;
+    }
   }
-  if (status == GT_OK) take_faults(f, p, job, sim, &undisturbed);
+  if (status == GT_OK && sim) take_faults(f, p, job, sim, &undisturbed);
   gt_sim_close(sim);
   gt_links_close(links);
   gt_job_close(job);

@@ -80,7 +80,7 @@ typedef struct {
 
 /* The run of the choice with the job's faults, simulated in full, and without them. */
 typedef struct {
-  bool known;
+  bool known, endless;
   gt_status code; /* as in gt_sim_totals */
   double wall_s, undisturbed_s;
   gt_cost_result cost; /* owned */

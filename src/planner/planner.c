@@ -297,7 +297,10 @@ static void note_faults(gt_planner *p) {
   const gt_job *job = p->job;
   const gt_planner_faults *f = &p->faults;
   if (job->nfaults == 0) return;
-  if (!f->known)
+  if (f->endless)
+    note(p, "with faults the run never ends: it falls back to the same checkpoint again and again; "
+            "expected checkpoint.every to be shorter");
+  else if (!f->known)
     note(p, "faults are in no figure: the run has too many events for a plan; geotrain simulate "
             "has them");
   else if (f->code != GT_OK)

@@ -93,8 +93,8 @@ static void add_comparison(gt_cell row[5], char texts[5][40], const gt_planner *
 static void add_candidate(gt_table *t, const gt_planner *p, const gt_planner_candidate *c) {
   const gt_planner_set *set = gt_planner_proposed(c);
   const gt_planner_outcome *o = &set->at[GT_PLANNER_EXPECTED];
-  char ranks[40], cost[40], money[3][32], texts[5][40];
-  gt_cell row[18] = {gt_cell_text(c->label),
+  char ranks[40], cost[40], money[4][32], texts[5][40];
+  gt_cell row[19] = {gt_cell_text(c->label),
                      gt_cell_text(ranks_text(ranks, sizeof ranks, p, set->counts)),
                      gt_cell_number(o->figures.step_s),
                      gt_cell_number(set->at[GT_PLANNER_LOW].figures.wall_s),
@@ -107,8 +107,9 @@ static void add_candidate(gt_table *t, const gt_planner *p, const gt_planner_can
                      money_cell(money[0], p, o->cost.worker_usd, mark(o)),
                      money_cell(money[1], p, o->cost.ps_usd, mark(o)),
                      money_cell(money[2], p, o->cost.egress_usd, mark(o))};
-  add_comparison(row + 13, texts, p, c);
-  gt_table_add(t, row, 18);
+  if (p->prices.store.known) row[13] = money_cell(money[3], p, o->cost.store_usd, mark(o));
+  add_comparison(row + 14, texts, p, c);
+  gt_table_add(t, row, 19);
   if (c->unproven)
     gt_table_note(t, "not chosen: %s", c->why);
   else if (!c->fits && c->factor != 1)
@@ -135,6 +136,7 @@ static void print_candidates(FILE *to, const gt_planner *p) {
                                {.title = "workers", .unit = "USD", DIGITS},
                                {.title = "PS", .unit = "USD", DIGITS},
                                {.title = "egress", .unit = "USD", DIGITS},
+                               {.title = "store", .unit = "USD", DIGITS},
                                {.title = "everything", WHOLE, .breaks = true},
                                {.title = "time", .unit = "s", FIXED(2)},
                                {.title = "cost", .unit = cost, DIGITS},
@@ -340,6 +342,7 @@ static json_t *outcome(const gt_planner *p, const gt_planner_outcome *o) {
   json_object_set_new(out, "worker_usd", number_or_null(known, cost->worker_usd));
   json_object_set_new(out, "ps_usd", number_or_null(known, cost->ps_usd));
   json_object_set_new(out, "egress_usd", number_or_null(known, cost->egress_usd));
+  json_object_set_new(out, "store_usd", number_or_null(known, cost->store_usd));
   json_object_set_new(out, "assumed", json_boolean(cost->assumed));
   return out;
 }

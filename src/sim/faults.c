@@ -8,6 +8,8 @@
    all regions have finished their training, no fault follows. */
 #include "internal.h"
 
+#define FALLS 100 /* a run that falls back to one round so often never ends */
+
 /* Consequences of faults, in this order at equal times. */
 enum { HEAL, BACK, NOTICE_OF, NOTICE_BY, NOTICE_CUT };
 
@@ -246,6 +248,8 @@ static void fall_back(gt_sim *sim, gt_ns now) {
   f->resuming = true;
   const int64_t whole = find_whole(sim, f->resumes);
   int64_t newest = 0;
+  f->falls = whole > f->fell_to ? 1 : f->falls + 1;
+  f->fell_to = whole;
   for (size_t r = 0; r < sim->n; r++) {
     const sim_copy *c = f->resumes[r] ? gt_sim_copy_newest(&sim->regions[r]) : NULL;
     if (c && c->round > newest) newest = c->round;
@@ -481,6 +485,12 @@ gt_status gt_sim_advance(gt_sim *sim, size_t *region) {
   const gt_ns event = sim->agenda.at[gt_sim_agenda_first(&sim->agenda)],
               due = f->due.n > 0 ? f->due.at[0].at : GT_NEVER, next = gt_faults_due(f->next);
   *region = SIM_NONE;
+  if (f->falls > FALLS)
+    return GT_FAIL(GT_ERR_LIMIT,
+                   "at %.0f s of simulated time the run has fallen back to %s %d times in a row; "
+                   "expected a checkpoint more often (checkpoint.every), or fewer faults",
+                   gt_seconds(sim->moved), f->fell_to > 0 ? "one checkpoint" : "its beginning",
+                   FALLS);
   if (event < due && event < next) {
     GT_TRY(gt_sim_step(sim, region));
     sim_region *r = &sim->regions[*region];

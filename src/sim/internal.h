@@ -155,6 +155,8 @@ typedef struct {
     gt_ns from, until;
   } * cuts; /* ncuts, in progress and past */
   size_t ncuts, cuts_capacity;
+  int64_t fell_to; /* the round to which the run fell back last, `falls` times in a row */
+  int falls;
   bool resuming;           /* the run has ended, and waits for regions in order to start again */
   size_t nplaced, *placed; /* members whose next hops were found last, then these hops */
   bool *resumes;           /* nregions: it starts again with the others, from the same round */

@@ -69,9 +69,10 @@ gt_status gt_sim_run_faults(gt_sim **out, gt_fault_result *faults, gt_sim_totals
   GT_TRY(run_undisturbed(undisturbed, spec));
   GT_TRY(gt_sim_run(out, spec));
   gt_sim_get_totals(*out, &t);
-  const double samples = (double)undisturbed->samples * t.train_s / undisturbed->train_s;
+  const double samples =
+      t.train_s > 0 ? (double)undisturbed->samples * t.train_s / undisturbed->train_s : 0;
   *faults = gt_sim_faults_of(*out);
-  faults->goodput = (double)t.samples / samples;
+  faults->goodput = samples > 0 ? (double)t.samples / samples : 0;
   faults->not_trained = (int64_t)samples - t.samples;
   return GT_OK;
 }
@@ -415,6 +416,17 @@ static void open_steady(steady *s, const gt_sim *sim, int64_t max_events) {
     if (job->wan.links[i].trace) s->why = GT_SIM_TRACES;
 }
 
+/* True if the training ends while a link is down: what is left to send then waits for it, which
+   short runs with short outages do not show. */
+static bool ends_in_outage(const steady *s, const gt_sim_forecast *f) {
+  const gt_job *job = s->sim->spec.job;
+  for (size_t i = 0; i < job->wan.noutages; i++) {
+    const double from_s = job->wan.outages[i].from_s, to_s = from_s + job->wan.outages[i].for_s;
+    if (from_s < fmax(s->run_s, f->virtual_s) && s->run_s < to_s) return true;
+  }
+  return false;
+}
+
 static gt_status predict(gt_sim_forecast *out, const gt_sim_spec *spec, int64_t max_events) {
   gt_sim *sim = NULL;
   gt_sim_forecast at[3] = {0};
@@ -427,10 +439,14 @@ static gt_status predict(gt_sim_forecast *out, const gt_sim_spec *spec, int64_t 
     open_steady(&s, sim, max_events);
     if (s.first * LONGER * LONGER > LONGEST) status = run_within(sim, INT64_MAX);
   }
-  if (status == GT_OK && gt_sim_over(sim))
-    take(out, sim);
-  else if (status == GT_OK)
+  if (status == GT_OK && !gt_sim_over(sim)) {
     status = extrapolate(&s, out, at);
+    if (status == GT_OK && ends_in_outage(&s, out)) status = run_within(sim, INT64_MAX);
+  }
+  if (status == GT_OK && gt_sim_over(sim)) {
+    gt_sim_forecast_close(out);
+    take(out, sim);
+  }
   if (status != GT_OK) gt_sim_forecast_close(out);
   for (size_t i = 0; i < 3; i++) gt_sim_forecast_close(&at[i]);
   gt_sim_close(sim);

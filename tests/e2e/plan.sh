@@ -179,6 +179,27 @@ json four.yaml # bench/planning says how long it takes
 says "12 candidates, each with its set" 'len(p["candidates"]) == 12 and all(ranks(k["plan"])[3] == 9 for k in p["candidates"])'
 says "all in proportion: none is dearer than everything everywhere" 'all(k["saved"] >= 0 and k["longer"] < 0.0101 for k in p["candidates"])'
 
+# ---- a store, and times that the margin changes ----------------------------------------------------------------------------------
+
+json four.yaml --set 'plan.strategies=[sma]' --set 'plan.periods=[1]' --set 'compute.resume=1 s'
+says "the margin changes compute.resume" 'c["plan"]["high"]["wall_s"] > 1.08 * c["plan"]["expected"]["wall_s"]'
+cat >stored.yaml <<'YAML'
+name: stored
+model: {name: dummy, parameters: 2000000}
+data: {path: none.h5}
+train: {until: {steps: 40}, batch: 32, optimizer: {lr: 0.1}, eval_every: {epochs: 0}}
+regions: [{name: a, ranks: 2, samples: 400, place: "aws:london"}, {name: b, ranks: 2, samples: 400, place: "aws:oregon"}, {name: c, ranks: 2, samples: 400, place: "aws:sydney"}]
+sync: {strategy: sma, period: 4, on_loss: continue}
+limits: {wan_patience: 3 s}
+compute: {samples_per_s: 500}
+wan: {transport: store, store: {url: "file:///none", place: "aws:oregon", upload: 200 Mbit/s, download: 300 Mbit/s, latency: 30 ms, request: 20 ms}}
+YAML
+echo "plan: {catalogue: $GEOTRAIN_SOURCE/jobs/prices}" >>stored.yaml
+json stored.yaml --set 'faults=[{region: b, lost: 2 s, back: 4 s}]'
+plain simulate stored.yaml --set 'faults=[{region: b, lost: 2 s, back: 4 s}]' --out stored
+says "the cost over a store is that of simulate" 'abs(p["faults"]["usd"] / json.load(open("stored/summary.json"))["cost"]["usd"] - 1) < 1e-6'
+says "the parts add up to the cost" '(lambda x: abs(x["worker_usd"] + x["ps_usd"] + x["egress_usd"] + x["store_usd"] - x["usd"]) < 1e-9)(c["plan"]["expected"])'
+
 # ---- faults -----------------------------------------------------------------------------------------------------------------------
 
 faults='faults=[{region: e, lost: 20 s, back: 40 s}]'

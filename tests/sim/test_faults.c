@@ -288,6 +288,26 @@ static void test_random(void) {
               sum.away > 0 && sum.ended > 0);
 }
 
+/* Without checkpoints a run of 100 s, whose regions are lost every 2 s, does not end. */
+static void test_endless(void) {
+  if (getenv("SEED")) return;
+  static const int64_t samples[] = {1000, 1000};
+  gt_job *job =
+      parse("name: law\nmodel: {name: lenet5}\ndata: {path: none.h5}\n"
+            "train: {until: {steps: 1000}, batch: 10, optimizer: {name: sgd, lr: 0.1}}\n"
+            "compute: {step: 100 ms}\nregions: [{name: a, ranks: 2}, {name: b, ranks: 2}]\n"
+            "wan: {default: {bandwidth: 100 Mbit/s, latency: 20 ms}}\n"
+            "faults: [{mtbf: 2 s, mttr: 1 s}]\n");
+  gt_links *links = NULL;
+  gt_sim *sim = NULL;
+  assert_int_equal(gt_links_create(&links, job), GT_OK);
+  const gt_sim_spec spec = {.job = job, .links = links, .parameters = 10, .samples = samples};
+  assert_int_equal(gt_sim_run(&sim, &spec), GT_ERR_LIMIT);
+  must_contain(gt_error_text(), "fallen back to its beginning 100 times in a row");
+  gt_links_close(links);
+  gt_job_close(job);
+}
+
 /* ---- goodput --------------------------------------------------------------------------------- */
 
 /* No run is better than the share of time in which its regions run, and the random process has its
@@ -310,4 +330,4 @@ static void test_goodput(void) {
 }
 
 TESTS(test_one_loss, test_position, test_no_return, test_coordinator, test_cuts, test_rivals,
-      test_random, test_goodput)
+      test_random, test_endless, test_goodput)

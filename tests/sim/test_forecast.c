@@ -309,6 +309,33 @@ static void test_one_outage(void) {
   }
 }
 
+/* What is left to send waits for the end of an outage in which the training ends. */
+static void test_outage_at_the_end(void) {
+  static const char *const outages[] = {"from: 1300 s, for: 600 s", "from: 1000 s, for: 20000 s"};
+  for (size_t i = 0; i < 2; i++) {
+    plot p = {.samples = {12000, 12000}, .parameters = 20000};
+    fixture f;
+    gt_sim_forecast whole, x;
+    say(&p,
+        "name: late\nmodel: {name: lenet5}\ndata: {path: none.h5}\ntrain: {batch: 32, "
+        "optimizer: {name: sgd, lr: 0.1}, until: {epochs: 400}, eval_every: {epochs: 0}}\n"
+        "regions: [{name: a, ranks: 3}, {name: b, ranks: 3}]\nsync: {strategy: ama, local: "
+        "async, period: 8}\ncompute: {step: 20 ms}\nwan: {default: {bandwidth: 50 Mbit/s, "
+        "latency: 25 ms}, outages: [{between: [a, b], %s}]}\n",
+        outages[i]);
+    open_fixture(&f, &p);
+    must(gt_sim_predict(&whole, &f.spec, 0));
+    must(gt_sim_predict(&x, &f.spec, whole.totals.events / 12));
+    print_message("outage %s: %.1f s, forecast %.1f s, error said %.1f s\n", outages[i],
+                  whole.virtual_s, x.virtual_s, x.error_s);
+    assert_true(fabs(x.virtual_s - whole.virtual_s) <= x.error_s + 1e-9 * whole.virtual_s);
+    assert_true(apart((double)x.totals.bytes_sent, (double)whole.totals.bytes_sent) < 0.01);
+    gt_sim_forecast_close(&whole);
+    gt_sim_forecast_close(&x);
+    close_fixture(&f);
+  }
+}
+
 /* Evaluations every fifth of the run take a sixth of its time. */
 static void test_few_evaluations(void) {
   static const char *const every[] = {"{epochs: 4}", "{steps: 4000}"};
@@ -426,5 +453,5 @@ static void test_passes(void) {
   }
 }
 
-TESTS(test_one_outage, test_few_evaluations, test_validations, test_without_variation, test_passes,
-      test_random_jobs)
+TESTS(test_one_outage, test_outage_at_the_end, test_few_evaluations, test_validations,
+      test_without_variation, test_passes, test_random_jobs)
