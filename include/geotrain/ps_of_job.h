@@ -70,6 +70,8 @@ double *gt_ps_weights_of(const gt_job *job, const int64_t *samples);
 /* Returns the optimizer of a region.  Its learning-rate schedule ends with the region's steps; in
    lockstep, with those of the region with the most. */
 gt_optim_spec gt_ps_optim_of(const gt_job *job, size_t region, const int64_t *samples);
+/* Returns the steps of a replica of a pipeline whose first region has so many samples. */
+int64_t gt_ps_stages_steps(const gt_job *job, int64_t samples);
 /* Returns the optimizer of a region of a pipeline: the schedule ends with the pipeline's steps; of
    replicas in lockstep, with those of the replica with the most (samples: of every region).  clip
    is of the norm of the gradient of all regions of the pipeline (gt_optim_step_of). */

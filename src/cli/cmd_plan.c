@@ -109,6 +109,16 @@ static gt_status plan_ranks(const gt_job_words *words, const plan_options *o) {
   return status;
 }
 
+/* A pipeline has one set of ranks: there is nothing to choose by time or cost. */
+static gt_status refuse_goals(const gt_job *job) {
+  if (job->plan.deadline_s <= 0 && job->plan.budget <= 0) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB,
+                 "plan: %s is for jobs whose ranks are planned, and %s has a pipeline; plan it "
+                 "without (--set %s=null)",
+                 job->plan.deadline_s > 0 ? "plan.deadline" : "plan.budget", job->name,
+                 job->plan.deadline_s > 0 ? "plan.deadline" : "plan.budget");
+}
+
 /* Plans a pipeline whose ranks and schedule are in the job. */
 static gt_status plan_pipeline(const gt_job *job, const plan_options *o) {
   gt_planner_pipeline *p = NULL;
@@ -155,9 +165,11 @@ static gt_status plan(const gt_job_words *words, const plan_options *o) {
   if (o->svg) GT_TRY(gt_output_may_replace(o->svg, words->path, NULL, NULL));
   GT_TRY(gt_job_load_regions(&job, words->path, words->sets, words->nsets, o->regions_csv));
   const bool piped = job->pipeline.nstages > 0, search = job->pipeline.search;
-  gt_status status = piped    ? plan_pipeline(job, o)
-                     : search ? search_pipeline(words, o)
-                              : plan_ranks(words, o);
+  gt_status status = piped || search ? refuse_goals(job) : GT_OK;
+  if (status == GT_OK)
+    status = piped    ? plan_pipeline(job, o)
+             : search ? search_pipeline(words, o)
+                      : plan_ranks(words, o);
   status = gt_job_blame(job, status);
   gt_job_close(job);
   return status;

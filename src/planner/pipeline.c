@@ -194,17 +194,6 @@ static gt_status exchange(gt_planner_pipeline *p) {
 
 /* ---- the run --------------------------------------------------------------------------------- */
 
-/* Returns the steps of a replica: each takes train.batch samples, the last one of an epoch the
-   rest. */
-static int64_t steps_of(const gt_planner_pipeline *p, size_t replica) {
-  const gt_job_interval *until = &p->job->train.until;
-  const double batch = p->job->train.batch,
-               samples = (double)p->shape.samples[gt_job_stage_region(p->job, replica, 0)];
-  if (until->steps > 0) return until->steps;
-  if (until->samples > 0) return (int64_t)ceil((double)until->samples / batch);
-  return (int64_t)ceil(until->epochs * ceil(samples / batch));
-}
-
 static gt_status find_step(gt_planner_pipeline *p) {
   const size_t n = p->job->nregions;
   p->step_bytes = GT_NEW_ARRAY(double, n *n);
@@ -219,11 +208,16 @@ static void find_run(gt_planner_pipeline *p) {
   const size_t n = p->job->nregions;
   for (size_t c = 0; c < p->nreplicas; c++) {
     gt_planner_replica *of = &p->replicas[c];
-    of->steps = steps_of(p, c);
+    of->steps = gt_ps_stages_steps(p->job, p->shape.samples[gt_job_stage_region(p->job, c, 0)]);
     if (of->steps > p->steps) p->steps = of->steps;
     p->wall_s = fmax(p->wall_s, (double)of->steps * of->period_s);
   }
-  for (size_t i = 0; i < n * n; i++) p->bytes[i] = p->step_bytes[i] * (double)p->steps;
+  const bool lockstep = gt_sync_of(p->job->sync.strategy)->lockstep;
+  for (size_t i = 0; i < n * n; i++) {
+    const size_t from = gt_job_replica_of(p->job, i / n), to = gt_job_replica_of(p->job, i % n);
+    const bool all = lockstep && from != to;
+    p->bytes[i] = p->step_bytes[i] * (double)(all ? p->steps : p->replicas[from].steps);
+  }
   gt_plan_job_cost(&p->cost, p->job, &p->prices, p->wall_s, p->bytes, NULL);
 }
 

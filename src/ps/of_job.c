@@ -231,15 +231,19 @@ gt_status gt_ps_check_stages(const gt_job *job, const int64_t *samples) {
   return GT_OK;
 }
 
+int64_t gt_ps_stages_steps(const gt_job *job, int64_t samples) {
+  const gt_ps_interval until = interval(&job->train.until);
+  const gt_order order = {.n = (size_t)samples, .batch = (size_t)job->train.batch, .whole = true};
+  return in_batches(&until, &order).steps;
+}
+
 gt_optim_spec gt_ps_stages_optim_of(const gt_job *job, const gt_order *first,
                                     const int64_t *samples) {
   const gt_ps_interval until = interval(&job->train.until);
   int64_t steps = in_batches(&until, first).steps;
   for (size_t r = 0; r < job->nregions && gt_sync_of(job->sync.strategy)->lockstep; r++) {
-    gt_order order = *first;
-    order.n = (size_t)samples[r];
     if (!gt_job_reads(job, r)) continue;
-    const int64_t others = in_batches(&until, &order).steps;
+    const int64_t others = gt_ps_stages_steps(job, samples[r]);
     if (others > steps) steps = others;
   }
   return optim_of(job, steps);
