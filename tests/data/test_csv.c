@@ -132,7 +132,10 @@ static void test_missing(void) {
   assert_int_equal(import_csv(train, test, (gt_import_options){.missing = "mean"}), GT_OK);
   assert_ids(GT_SPLIT_TRAIN, (int32_t[]){0, 4, 1, 4, 2, 5, 1, 5}, (int32_t[]){0, 1, 0, 1}, 4);
   assert_ids(GT_SPLIT_TEST, (int32_t[]){1, 4, 1, 5}, (int32_t[]){1, 0}, 2);
-  put("a.csv", "x,c,y\n1,p,0\n2,,1\n");
+  put("a.csv", "x,c,y\n1,p,0\n \t,p,1\n5,q,0\n");
+  assert_failed(import_csv(train, test, (gt_import_options){0}), GT_ERR_DATA,
+                "a.csv: line 3 has no value in column x");
+  put("a.csv", "x,c,y\n1,p,0\n2,\"  \",1\n");
   assert_failed(import_csv(train, test, (gt_import_options){.missing = "mean"}), GT_ERR_DATA,
                 "a.csv: line 3 has no value in column c");
 }
@@ -205,8 +208,10 @@ static void test_numbers(void) {
   for (int i = 0; i < 1001; i++) at += (size_t)sprintf(text + at, "v%d,%d\n", i, i % 2);
   put("a.csv", text);
   put("b.csv", "c,y\nv1,0\n");
-  assert_failed(import_csv(train, test, (gt_import_options){.as = "numbers"}), GT_ERR_DATA,
-                "a.csv: has 1001 columns, one for each value of a category; expected at most 1000");
+  assert_failed(
+      import_csv(train, test, (gt_import_options){.as = "numbers"}), GT_ERR_DATA,
+      "a.csv: has 1001 columns, one for each value of a category, 1001 of them of column c; "
+      "expected at most 1000");
 }
 
 /* Means and deviations of columns of a table: constant ones, ones far from 0, and parts. */

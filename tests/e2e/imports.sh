@@ -72,6 +72,12 @@ with h5py.File('t.h5') as f:
         assert abs(f.attrs['mean'][c] / x[:, c].mean() - 1) < 1e-6 and abs(f.attrs['std'][c] / x[:, c].std() - 1) < 1e-6
     assert (f.attrs['mean'][1:4] == 0).all() and (f.attrs['std'][1:4] == 1).all()
 PY
+sed '8s/^[0-9]*/NA/' t.csv >na.csv
+import csv na.csv na.h5 --label y
+ended "a column of numbers with a text" 0 'na.csv: line 8 has .NA. in column age, where 899 of 900 values are numbers, so its values are categories'
+check "said once" same "$(wc -l <err)" 1
+import csv t.csv na.h5 --label y
+check "no warning of numbers or categories" same "$(wc -c <err)" 0
 cat >job.yaml <<'YAML'
 name: table
 model: {name: mlp, mlp: [32, 32]}

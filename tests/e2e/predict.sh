@@ -138,7 +138,7 @@ PY
   check "a table as $as: scored as by eval" same "$found" "$wanted"
   check "a table as $as: better than guessing" awk -v a="${found% *}" 'BEGIN { exit a < 0.7 }'
 done
-printf 'age,color,income\n30,red,1e3\n,red,1e3\n40,red,many\n50,red\n20,green,5\n' >broken.csv
+printf 'age,color,income\n30,red,1e3\n ,red,1e3\n40,red,many\n50,red\n20,green,5\n' >broken.csv
 predict table-numbers broken.csv
 ended "broken rows" 3 'broken.csv: line 3 has no value in column age; expected a number' 'line 4 has .many. in column income' 'line 5 has 2 fields; expected 3' '3 of 5 rows could not be read'
 check "broken rows: no class" same "$(grep -c ',,,,$' out.csv) $(wc -l <out.csv)" "3 6"

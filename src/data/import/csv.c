@@ -22,6 +22,9 @@ enum { MISSING_REFUSE, MISSING_DROP, MISSING_MEAN };
 typedef struct {
   char *name;
   bool used, numbers;
+  size_t kinds[2];       /* values that are no numbers, and numbers */
+  char *odd;             /* the line and text of the first value that is no number */
+  const char *odd_path;  /* its file */
   gt_vocabulary *values; /* of a column without numbers */
   double *kept;          /* nkept numbers, of all `seen` ones */
   size_t nkept, room;
@@ -227,15 +230,33 @@ static gt_status look(table *t) {
     column *c = &t->columns[i];
     if (!c->used) continue;
     if (!t->fields[i][0] && t->missing == MISSING_REFUSE) return missing(t, i);
-    if (!t->fields[i][0] || !c->numbers || number_of(t->fields[i], &number)) continue;
+    if (!t->fields[i][0] || (t->options->names && !c->numbers)) continue;
+    const bool is_number = number_of(t->fields[i], &number);
+    c->kinds[is_number]++;
+    if (is_number || !c->numbers) continue;
     if (t->options->names)
       return GT_FAIL(GT_ERR_DATA,
                      "%s: line %zu has `%.64s` in column %s; expected a number, as the "
                      "schema says",
                      t->path, gt_records_line(t->records), t->fields[i], c->name);
     c->numbers = false;
+    c->odd = gt_alloc(TEXT_MAX, 1);
+    snprintf(c->odd, TEXT_MAX, "line %zu has `%.48s`", gt_records_line(t->records), t->fields[i]);
+    c->odd_path = t->path;
   }
   return GT_OK;
+}
+
+/* Warns of columns that a few texts make one of categories. */
+static void doubt_columns(const table *t) {
+  for (size_t i = 0; i < t->ncolumns; i++) {
+    const column *c = &t->columns[i];
+    if (!c->odd || c->kinds[1] <= c->kinds[0]) continue;
+    gt_log(GT_LOG_WARN,
+           "%s: %s in column %.64s, where %zu of %zu values are numbers, so its values are "
+           "categories; for a column of numbers leave missing values empty",
+           c->odd_path, c->odd, c->name, c->kinds[1], c->kinds[0] + c->kinds[1]);
+  }
 }
 
 static int by_label(const void *a, const void *b) {
@@ -318,6 +339,8 @@ static void cut(column *c) {
 /* Numbers the ids: each column has one for every bin, or one for values that training does not
    have, then its values.  As numbers: a column, or one for each value. */
 static gt_status number_ids(table *t) {
+  const char *widest = NULL;
+  size_t most = 0;
   for (size_t k = 0; k < t->nused; k++) {
     column *c = &t->columns[t->order[k]];
     c->first = t->nids;
@@ -325,15 +348,17 @@ static gt_status number_ids(table *t) {
       cut(c);
     else if (c->values && !t->options->names)
       gt_vocabulary_choose(c->values, VALUES);
-    t->nids += c->numbers ? c->nedges + 1 : gt_vocabulary_ids(c->values) - first_value(t);
+    const size_t n = c->numbers ? c->nedges + 1 : gt_vocabulary_ids(c->values) - first_value(t);
+    t->nids += n;
+    if (n > most) most = n, widest = c->name;
   }
   t->width = t->ids ? t->nused : t->nids;
   if (t->width <= WIDTH_MAX || t->ids) return GT_OK;
   return GT_FAIL(
       GT_ERR_DATA,
-      "%s: has %zu columns, one for each value of a category; expected at most %d: leave "
-      "some out with --columns, or import --as ids",
-      t->paths[0], t->width, WIDTH_MAX);
+      "%s: has %zu columns, one for each value of a category, %zu of them of column %.64s; "
+      "expected at most %d: leave some out with --columns, or import --as ids",
+      t->paths[0], t->width, most, widest, WIDTH_MAX);
 }
 
 /* ---- third reading: rows --------------------------------------------------------------------- */
@@ -476,6 +501,7 @@ static gt_status convert(table *t, const char *out) {
   GT_TRY(each_row(t, NULL, NULL));
   GT_TRY(choose_columns(t));
   GT_TRY(each_row(t, "rows read", look));
+  doubt_columns(t);
   if (t->nlabels < 2 && !t->options->names)
     return GT_FAIL(GT_ERR_DATA, "%s: column %s has %zu values; expected two or more labels",
                    t->paths[0], t->options->label, t->nlabels);
@@ -524,6 +550,7 @@ gt_status gt_import_csv(const char *const *sources, size_t n, const char *out,
   for (size_t i = 0; i < t.ncolumns; i++) {
     gt_vocabulary_close(t.columns[i].values);
     gt_free(t.columns[i].kept);
+    gt_free(t.columns[i].odd);
     gt_free(t.columns[i].name);
   }
   for (size_t i = 0; i < t.nlabels; i++) gt_free(t.labels[i]);

@@ -56,9 +56,10 @@ static gt_status read_record(gt_records *r, bool *more) {
   return GT_OK;
 }
 
-/* Ends the field at *at, removes its quotes, and moves *at behind it; *last: no comma follows. */
+/* Ends the field at *at, removes its quotes, and moves *at behind it; *last: no comma follows.  A
+   field of blanks becomes empty: strtod would read 0. */
 static gt_status next_field(const gt_records *r, char **at, bool *last) {
-  char *from = *at, *to = *at;
+  char *const field = *at, *from = field, *to = field;
   if (*from == '"') {
     for (from++; *from && !(from[0] == '"' && from[1] != '"'); from++) {
       from += from[0] == '"';
@@ -73,6 +74,7 @@ static gt_status next_field(const gt_records *r, char **at, bool *last) {
   }
   *last = *from != ',';
   *to = '\0';
+  if (!field[strspn(field, " ")]) *field = '\0';
   *at = from + 1;
   return GT_OK;
 }

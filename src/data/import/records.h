@@ -11,8 +11,9 @@ typedef struct gt_records gt_records;
 /* Opens a file.  GT_ERR_DATA as for gt_bytes_open. */
 gt_status gt_records_open(gt_records **out, const char *path);
 /* Reads the next row that is not empty into its *n fields, without their quotes; valid until the
-   next call; 0 fields: there is none.  Line ends and tabs in fields become blanks.  A byte order
-   mark at the start of the file is skipped.  GT_ERR_DATA names the file and the line. */
+   next call; 0 fields: there is none.  Line ends and tabs in fields become blanks, and a
+   field of blanks only is empty.  A byte order mark at the start of the file is skipped.
+   GT_ERR_DATA names the file and the line. */
 gt_status gt_records_next(gt_records *records, char ***fields, size_t *n);
 /* Returns the line at which the last row begins, from 1. */
 size_t gt_records_line(const gt_records *records);
