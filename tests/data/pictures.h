@@ -23,6 +23,15 @@ static inline void write_png(const char *path, size_t h, size_t w, size_t c,
   assert_true(png_image_write_to_file(&image, path, 0, pixels, 0, NULL));
 }
 
+/* Gray values of 16 bits, with a gAMA chunk that says that they are linear. */
+static inline void write_png16(const char *path, size_t h, size_t w, const uint16_t *pixels) {
+  png_image image = {.version = PNG_IMAGE_VERSION,
+                     .width = (png_uint_32)w,
+                     .height = (png_uint_32)h,
+                     .format = PNG_FORMAT_LINEAR_Y};
+  assert_true(png_image_write_to_file(&image, path, 0, pixels, 0, NULL));
+}
+
 /* c 1 gray, 3 RGB, 4 CMYK. */
 static inline void write_jpeg(const char *path, size_t h, size_t w, size_t c, uint8_t *pixels) {
   struct jpeg_compress_struct out;

@@ -1,5 +1,6 @@
 /* The import of pictures: PNG keeps its bytes, in the order of the paths; scaling, held-back
    pictures, unreadable files. */
+#include "geotrain/data_picture.h"
 #include "pictures.h"
 #include "scratch.h"
 
@@ -144,6 +145,20 @@ static void test_scaled(void) {
   }
 }
 
+/* 16 bits become 8 in proportion, whatever gAMA says; gray of RGB is as in JPEG files. */
+static void test_depth(void) {
+  uint16_t deep[H * W];
+  uint8_t found[H * W];
+  for (size_t i = 0; i < (size_t)H * W; i++) deep[i] = (uint16_t)(i * 1200);
+  write_png16(at("d/16.png"), H, W, deep);
+  assert_int_equal(gt_picture_read(scratch("d/16.png"), H, W, 1, found), GT_OK);
+  for (size_t i = 0; i < (size_t)H * W; i++)
+    assert_int_equal(found[i], (deep[i] * 255U + 32767) / 65535);
+  write_png(at("d/rgb.png"), 1, 2, 3, (const uint8_t[]){200, 100, 50, 255, 255, 255});
+  assert_int_equal(gt_picture_read(scratch("d/rgb.png"), 1, 2, 1, found), GT_OK);
+  assert_true(found[0] == 124 && found[1] == 255); /* 0.299 R + 0.587 G + 0.114 B */
+}
+
 /* Unreadable pictures are left out, or refused. */
 static void test_broken(void) {
   uint8_t pixels[64 * 64 * 4];
@@ -214,5 +229,5 @@ static void test_refused(void) {
                 "--seed, --strict and --schema are");
 }
 
-TESTS_BETWEEN(NULL, scratch_remove, test_lossless, test_held_back, test_scaled, test_broken,
-              test_refused)
+TESTS_BETWEEN(NULL, scratch_remove, test_lossless, test_held_back, test_scaled, test_depth,
+              test_broken, test_refused)

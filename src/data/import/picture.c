@@ -29,45 +29,86 @@ static gt_status check_size(const char *path, size_t h, size_t w) {
 
 /* ---- PNG ------------------------------------------------------------------------------------- */
 
-static gt_status png_begin(png_image *image, const char *path) {
-  *image = (png_image){.version = PNG_IMAGE_VERSION};
-  if (!png_image_begin_read_from_file(image, path)) return broken(path, image->message);
-  return check_size(path, image->height, image->width);
+/* libpng reports an error by a jump.  Its simplified interface would apply gAMA, and takes 16 bits
+   as linear. */
+typedef struct {
+  png_structp in;
+  png_infop info;
+  jmp_buf failed;
+  char reason[128];
+  FILE *file;
+  uint8_t *pixels;
+} png_file;
+
+static void png_failed(png_file *p, const char *reason) {
+  snprintf(p->reason, sizeof p->reason, "%s", reason);
+  longjmp(p->failed, 1);
 }
 
-static gt_status png_look(gt_picture_size *size, const char *path) {
-  png_image image;
-  const gt_status status = png_begin(&image, path);
-  *size = (gt_picture_size){image.height, image.width, !(image.format & PNG_FORMAT_FLAG_COLOR)};
-  png_image_free(&image);
-  return status;
+static void on_png_error(png_structp in, const char *message) {
+  png_failed(png_get_error_ptr(in), message);
 }
 
-/* Removes the alpha channel. */
-static void drop_alpha(uint8_t *pixels, size_t n, size_t c) {
-  for (size_t i = 0; i < n; i++) memmove(pixels + i * c, pixels + i * (c + 1), c);
+static void on_png_warning(png_structp in, const char *message) {
+  (void)in;
+  (void)message;
 }
 
-static gt_status png_decode(const char *path, size_t c, gt_picture_size *size, uint8_t **out) {
-  png_image image;
-  gt_status status = png_begin(&image, path);
-  *out = NULL;
-  if (status == GT_OK) {
-    const bool alpha = image.format & PNG_FORMAT_FLAG_ALPHA;
-    image.format = c == 1  ? alpha ? PNG_FORMAT_GA : PNG_FORMAT_GRAY
-                   : alpha ? PNG_FORMAT_RGBA
-                           : PNG_FORMAT_RGB;
-    *size = (gt_picture_size){image.height, image.width, c == 1};
-    *out = gt_alloc(size->h * size->w, c + alpha);
-    if (!png_image_finish_read(&image, NULL, *out, 0, NULL)) {
-      status = broken(path, image.message);
-      gt_free(*out);
-      *out = NULL;
-    } else if (alpha)
-      drop_alpha(*out, size->h * size->w, c);
+/* Reads the header; the caller has set p->failed. */
+static void png_begin(png_file *p, gt_picture_size *size) {
+  p->in = png_create_read_struct(PNG_LIBPNG_VER_STRING, p, on_png_error, on_png_warning);
+  p->info = png_create_info_struct(p->in);
+  if (!p->info) png_failed(p, "no memory is left");
+  png_init_io(p->in, p->file);
+  png_read_info(p->in, p->info);
+  *size =
+      (gt_picture_size){png_get_image_height(p->in, p->info), png_get_image_width(p->in, p->info),
+                        !(png_get_color_type(p->in, p->info) & PNG_COLOR_MASK_COLOR)};
+}
+
+/* Decodes the rows as RGB of 8 bits, without alpha. */
+static void png_rows(png_file *p, const gt_picture_size *size) {
+  png_set_expand(p->in);
+  png_set_scale_16(p->in);
+  png_set_gray_to_rgb(p->in);
+  png_set_strip_alpha(p->in);
+  const int passes = png_set_interlace_handling(p->in);
+  png_read_update_info(p->in, p->info);
+  for (int pass = 0; pass < passes; pass++)
+    for (size_t y = 0; y < size->h; y++) png_read_row(p->in, p->pixels + y * size->w * 3, NULL);
+}
+
+/* Makes RGB gray, with the weights of JPEG and Pillow; gray stays as it is. */
+static void to_gray(uint8_t *pixels, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    const uint8_t *rgb = pixels + 3 * i;
+    pixels[i] = (uint8_t)((299 * rgb[0] + 587 * rgb[1] + 114 * rgb[2] + 500) / 1000);
   }
-  png_image_free(&image);
+}
+
+static gt_status png_end(png_file *p, gt_status status) {
+  png_destroy_read_struct(&p->in, &p->info, NULL);
+  fclose(p->file);
   return status;
+}
+
+/* c 0: reads the header only. */
+static gt_status read_png(const char *path, size_t c, gt_picture_size *size, uint8_t **out) {
+  png_file p = {.file = fopen(path, "rbe")};
+  if (!p.file) return broken(path, strerror(errno));
+  if (setjmp(p.failed)) {
+    gt_free(p.pixels);
+    return png_end(&p, broken(path, p.reason));
+  }
+  png_begin(&p, size);
+  const gt_status status = check_size(path, size->h, size->w);
+  if (status == GT_OK && c > 0) {
+    p.pixels = gt_alloc(size->h * size->w, 3);
+    png_rows(&p, size);
+    if (c == 1) to_gray(p.pixels, size->h * size->w);
+    *out = p.pixels;
+  }
+  return png_end(&p, status);
 }
 
 /* ---- JPEG ------------------------------------------------------------------------------------ */
@@ -119,7 +160,7 @@ static gt_status jpeg_end(jpeg *j, gt_status status) {
 }
 
 /* c 0: reads the header only. */
-static gt_status jpeg_read(const char *path, size_t c, gt_picture_size *size, uint8_t **out) {
+static gt_status read_jpeg(const char *path, size_t c, gt_picture_size *size, uint8_t **out) {
   jpeg j = {.file = fopen(path, "rbe")};
   if (!j.file) return broken(path, strerror(errno));
   if (setjmp(j.failed)) {
@@ -157,7 +198,7 @@ static gt_status is_png(bool *png, const char *path) {
 gt_status gt_picture_look(gt_picture_size *size, const char *path) {
   bool png;
   GT_TRY(is_png(&png, path));
-  return png ? png_look(size, path) : jpeg_read(path, 0, size, NULL);
+  return (png ? read_png : read_jpeg)(path, 0, size, NULL);
 }
 
 /* ---- scaling --------------------------------------------------------------------------------- */
@@ -208,8 +249,7 @@ gt_status gt_picture_read(const char *path, size_t h, size_t w, size_t c, uint8_
   uint8_t *pixels = NULL;
   bool png;
   GT_TRY(is_png(&png, path));
-  const gt_status status =
-      png ? png_decode(path, c, &size, &pixels) : jpeg_read(path, c, &size, &pixels);
+  const gt_status status = (png ? read_png : read_jpeg)(path, c, &size, &pixels);
   if (pixels && size.h == h && size.w == w)
     memcpy(out, pixels, h * w * c);
   else if (pixels)
