@@ -90,10 +90,13 @@ static gt_status add_pictures(prediction *p, const char *named) {
     const bool root = e->fts_level == FTS_ROOTLEVEL;
     if (!root && e->fts_name[0] == '.') {
       fts_set(tree, e, FTS_SKIP);
-    } else if (e->fts_info == FTS_F && (root || gt_picture_is(e->fts_name))) {
+    } else if ((e->fts_info == FTS_F || e->fts_info == FTS_SLNONE) &&
+               (root || gt_picture_is(e->fts_name))) {
       GT_GROW(p->paths, p->n, p->room, 1024);
       p->paths[p->n++] = gt_strdup(e->fts_path);
-    } else if (e->fts_info == FTS_DNR || e->fts_info == FTS_ERR || (root && e->fts_errno)) {
+    } else if (e->fts_info == FTS_SLNONE) {
+      status = GT_FAIL(GT_ERR_DATA, "%s: cannot be read (a link to nothing)", e->fts_path);
+    } else if (e->fts_info == FTS_DNR || e->fts_info == FTS_ERR || e->fts_info == FTS_NS) {
       status = GT_FAIL(GT_ERR_DATA, "%s: cannot be read (%s)", e->fts_path, strerror(e->fts_errno));
     }
   }

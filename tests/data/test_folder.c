@@ -202,6 +202,30 @@ static void test_broken(void) {
                 "b/train/y/3.jpg: cannot be read as a picture: Premature end of JPEG file");
 }
 
+/* A link to a folder above gives no picture twice; one to nothing is named. */
+static void test_links(void) {
+  const double share = 0;
+  const gt_import_options options = {.test_share = &share};
+  put("k/a/1.png", 1, 1);
+  put("k/b/in/1.png", 1, 2);
+  assert_int_equal(symlink(".", scratch("k/a/same")), 0);
+  assert_int_equal(symlink("../..", scratch("k/b/in/up")), 0);
+  assert_int_equal(import_pictures("k", options), GT_OK);
+  gt_dataset *dataset = open_set();
+  assert_int_equal(gt_dataset_describe(dataset)->ntrain, 2);
+  gt_dataset_close(dataset);
+  assert_int_equal(symlink("gone.png", scratch("k/a/0.png")), 0);
+  assert_failed(import_pictures("k", (gt_import_options){.strict = true}), GT_ERR_DATA,
+                "k/a/0.png: cannot be read as a picture: No such file");
+  assert_int_equal(symlink("gone", scratch("k/a/link")), 0);
+  assert_failed(import_pictures("k", options), GT_ERR_DATA,
+                "k/a/link: cannot be read (a link to nothing)");
+  unlink(scratch("k/a/link"));
+  assert_int_equal(symlink("gone", scratch("k/train")), 0);
+  assert_failed(import_pictures("k", options), GT_ERR_DATA,
+                "k/train: cannot be read (a link to nothing)");
+}
+
 static void test_refused(void) {
   put("r/one/1.png", 3, 1);
   assert_failed(import_pictures("r", (gt_import_options){0}), GT_ERR_DATA,
@@ -230,4 +254,4 @@ static void test_refused(void) {
 }
 
 TESTS_BETWEEN(NULL, scratch_remove, test_lossless, test_held_back, test_scaled, test_depth,
-              test_broken, test_refused)
+              test_broken, test_links, test_refused)

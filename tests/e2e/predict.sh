@@ -78,6 +78,9 @@ predict run mixed
 ended "a broken picture" 3 'mixed/b.png: cannot be read as a picture' '1 of 3 pictures could not be read'
 check "a broken picture: its row" same "$(sed -n 3p out.csv)" '"mixed/b.png",,,,,'
 check "a broken picture: the others" same "$(sed -n '2s/mixed.a.//p;4s/mixed.c.//p' out.csv | uniq | wc -l)" 1
+ln -s gone.png mixed/d.png
+predict run mixed
+ended "a link to nothing" 3 'mixed/d.png: cannot be read as a picture: No such file' '2 of 4 pictures could not be read'
 predict run nowhere
 ended "no such folder" 3 'nowhere: cannot be read .No such file'
 mkdir empty

@@ -1,12 +1,11 @@
 /* Imports pictures: SOURCE/train/CLASS/FILE and SOURCE/test/CLASS/FILE, PNG or JPEG.  Without the
    folder `test`, a share of each class is held back for tests, by the seed; without the folder
    `train`, the folders of SOURCE are the classes.  Samples are in the order of their paths. */
-#include <dirent.h>
 #include <errno.h>
+#include <fts.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "geotrain/data_picture.h"
 #include "import.h"
@@ -26,58 +25,16 @@ typedef struct {
   picture *pictures; /* n, by split, then path */
   size_t n, room, nleft_out;
   gt_class_names names;
+  size_t class;  /* of the pictures being found */
+  bool found[2]; /* folders of the splits */
   size_t h, w, c;
   gt_data_store *store;
 } folder;
 
 /* ---- finding files --------------------------------------------------------------------------- */
 
-static char *join(const char *path, const char *name) {
-  const size_t size = strlen(path) + strlen(name) + 2;
-  char *all = gt_alloc(size, 1);
-  snprintf(all, size, "%s/%s", path, name);
-  return all;
-}
-
-static bool is_folder(const char *path) {
-  struct stat about;
-  return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
-}
-
-static int is_shown(const struct dirent *entry) {
-  return entry->d_name[0] != '.';
-}
-
-static int by_name(const struct dirent **a, const struct dirent **b) {
-  return strcmp((*a)->d_name, (*b)->d_name);
-}
-
-/* Calls `take` for each entry of a folder, by name, except hidden ones: with its path, whose last
-   part is its name. */
-static gt_status each_entry(folder *f, const char *path, size_t class, gt_split split,
-                            gt_status (*take)(folder *f, const char *path, size_t class,
-                                              gt_split split)) {
-  struct dirent **entries = NULL;
-  const int n = scandir(path, &entries, is_shown, by_name);
-  gt_status status = GT_OK;
-  if (n < 0) return GT_FAIL(GT_ERR_DATA, "%s: cannot be read (%s)", path, strerror(errno));
-  for (int i = 0; i < n; i++) {
-    char *inside = join(path, entries[i]->d_name);
-    if (status == GT_OK) status = take(f, inside, class, split);
-    gt_free(inside);
-    free(entries[i]);
-  }
-  free(entries);
-  return status;
-}
-
-/* Adds a picture, or the pictures of a folder and its subfolders. */
-static gt_status take_file(folder *f, const char *path, size_t class, gt_split split) {
-  if (is_folder(path)) return each_entry(f, path, class, split, take_file);
-  if (!gt_picture_is(path)) return GT_OK;
-  GT_GROW(f->pictures, f->n, f->room, 1024);
-  f->pictures[f->n++] = (picture){gt_strdup(path), class, split};
-  return GT_OK;
+static int by_name(const FTSENT **a, const FTSENT **b) {
+  return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
 static size_t class_of(const folder *f, const char *name) {
@@ -87,17 +44,61 @@ static size_t class_of(const folder *f, const char *name) {
   return i;
 }
 
-/* Adds the pictures of a class; the training split names the classes. */
-static gt_status take_class(folder *f, const char *path, size_t unused, gt_split split) {
-  const char *name = strrchr(path, '/') + 1;
-  (void)unused;
-  if (!is_folder(path)) return GT_OK;
-  if (split == GT_SPLIT_TRAIN) gt_class_names_add(&f->names, name);
-  const size_t class = class_of(f, name);
-  if (class < f->names.n) return take_file(f, path, class, split);
+/* Begins a class; the training split names the classes. */
+static gt_status take_class(folder *f, const FTSENT *e, gt_split split) {
+  if (split == GT_SPLIT_TRAIN) gt_class_names_add(&f->names, e->fts_name);
+  f->class = class_of(f, e->fts_name);
+  if (f->class < f->names.n) return GT_OK;
   return GT_FAIL(GT_ERR_DATA,
-                 "%s: is a class that %s/train does not have; expected the same classes", path,
-                 f->source);
+                 "%s: is a class that %s/train does not have; expected the same classes",
+                 e->fts_path, f->source);
+}
+
+static gt_status take_file(folder *f, const FTSENT *e, gt_split split) {
+  GT_GROW(f->pictures, f->n, f->room, 1024);
+  f->pictures[f->n++] = (picture){gt_strdup(e->fts_path), f->class, split};
+  return GT_OK;
+}
+
+/* The classes are the folders at `level`.  A link to a folder above (FTS_DC) is not followed. */
+static gt_status take_entry(folder *f, const FTSENT *e, gt_split split, int level) {
+  const bool in_class = e->fts_level > level, is_picture = in_class && gt_picture_is(e->fts_name);
+  switch (e->fts_info) {
+  case FTS_D:
+    if (e->fts_level == 1) f->found[split] = true;
+    return e->fts_level == level ? take_class(f, e, split) : GT_OK;
+  case FTS_F:
+    return is_picture ? take_file(f, e, split) : GT_OK;
+  case FTS_SLNONE:
+    if (is_picture) return take_file(f, e, split); /* find_size leaves it out, or refuses it */
+    return GT_FAIL(GT_ERR_DATA, "%s: cannot be read (a link to nothing)", e->fts_path);
+  case FTS_NS:
+  case FTS_DNR:
+  case FTS_ERR:
+    return GT_FAIL(GT_ERR_DATA, "%s: cannot be read (%s)", e->fts_path, strerror(e->fts_errno));
+  default:
+    return GT_OK;
+  }
+}
+
+/* Takes the pictures of a split, in the order of their paths: with level 2 those of the source's
+   folder for it, with level 1 all of the source's.  Hidden entries are left out. */
+static gt_status take_split(folder *f, gt_split split, int level) {
+  char *roots[] = {(char *)(uintptr_t)f->source, NULL};
+  FTS *tree = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, by_name);
+  gt_status status = GT_OK;
+  if (!tree) return GT_FAIL(GT_ERR_DATA, "%s: cannot be read (%s)", f->source, strerror(errno));
+  for (FTSENT *e; status == GT_OK && (e = fts_read(tree));) {
+    const bool hidden = e->fts_level > 0 && e->fts_name[0] == '.',
+               other = e->fts_level == 1 && level == 2 &&
+                       strcmp(e->fts_name, gt_data_split_names[split]) != 0;
+    if (hidden || other)
+      fts_set(tree, e, FTS_SKIP);
+    else
+      status = take_entry(f, e, split, level);
+  }
+  fts_close(tree);
+  return status;
 }
 
 /* Puts a share of each class into the test split: at least one picture, and not all of them. */
@@ -122,20 +123,17 @@ static int by_split(const void *a, const void *b) {
 }
 
 static gt_status find_pictures(folder *f) {
-  char *train = join(f->source, gt_data_split_names[GT_SPLIT_TRAIN]),
-       *test = join(f->source, gt_data_split_names[GT_SPLIT_TEST]);
-  const bool has_train = is_folder(train), has_test = has_train && is_folder(test);
-  gt_status status = each_entry(f, has_train ? train : f->source, 0, GT_SPLIT_TRAIN, take_class);
-  if (status == GT_OK && has_test) status = each_entry(f, test, 0, GT_SPLIT_TEST, take_class);
-  if (status == GT_OK && !has_test) hold_back(f);
+  gt_status status = take_split(f, GT_SPLIT_TRAIN, 2);
+  const bool has_train = f->found[GT_SPLIT_TRAIN];
+  if (status == GT_OK)
+    status = has_train ? take_split(f, GT_SPLIT_TEST, 2) : take_split(f, GT_SPLIT_TRAIN, 1);
+  if (status == GT_OK && !f->found[GT_SPLIT_TEST]) hold_back(f);
   if (status == GT_OK && f->names.n < 2)
-    status = GT_FAIL(GT_ERR_DATA,
-                     "%s: has %zu folders of classes; expected two or more, as in %s/CLASS/x.png",
-                     has_train ? train : f->source, f->names.n, has_train ? "train" : f->source);
+    status = GT_FAIL(
+        GT_ERR_DATA, "%s%s: has %zu folders of classes; expected two or more, as in %s/CLASS/x.png",
+        f->source, has_train ? "/train" : "", f->names.n, has_train ? "train" : f->source);
   if (status == GT_OK) status = gt_class_names_check(&f->names, f->source);
   if (f->n > 0) qsort(f->pictures, f->n, sizeof *f->pictures, by_split);
-  gt_free(test);
-  gt_free(train);
   return status;
 }
 
