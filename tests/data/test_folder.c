@@ -243,6 +243,11 @@ static void test_refused(void) {
   mkdir(scratch("e/b"), 0777);
   assert_failed(import_pictures("e", (gt_import_options){0}), GT_ERR_DATA,
                 "e: has no picture for the train split");
+  put("e/b/1.png", 3, 1);
+  put("e/c/1.png", 3, 2);
+  assert_failed(
+      import_pictures("e", (gt_import_options){.strict = true}), GT_ERR_DATA,
+      "e: 1 of 3 classes have no picture for training, such as `a`; expected PNG or JPEG");
   put("t/train/a/1.png", 3, 1);
   put("t/train/b/1.png", 3, 1);
   put("t/test/c/1.png", 3, 1);

@@ -13,6 +13,11 @@ with h5py.File("synth.h5") as f:
             png.write(f"pictures/{split}/{names[y]}/{i:04}.png", x)
 PY
 "$GEOTRAIN" data import folder pictures pictures.h5 >out 2>err || fail "import" "$(cat err)"
+check "import: no warning" same "$(wc -c <err)" 0
+mkdir -p other/a/in other/b other/c && cp "$(find pictures/train/cat -name '*.png' | head -n 1)" other/a/1.png && cp other/a/1.png other/b
+touch other/a/in/{1,2}.webp other/labels.csv other/.hidden
+plain data import folder other other.h5 --test-share 0
+ended "other files, and a class without pictures" 0 'other: 3 files are left out, such as other/a/in/1.webp; expected .png, .jpg or .jpeg' 'other: 1 of 3 classes have no picture for training, such as .c.'
 cat >job.yaml <<'YAML'
 name: pictures
 model: {name: lenet5}

@@ -27,6 +27,8 @@ typedef struct {
   gt_class_names names;
   size_t class;  /* of the pictures being found */
   bool found[2]; /* folders of the splits */
+  size_t nignored;
+  char *ignored; /* the first file of these */
   size_t h, w, c;
   gt_data_store *store;
 } folder;
@@ -54,7 +56,12 @@ static gt_status take_class(folder *f, const FTSENT *e, gt_split split) {
                  e->fts_path, f->source);
 }
 
-static gt_status take_file(folder *f, const FTSENT *e, gt_split split) {
+/* Takes a picture, or counts another file. */
+static gt_status take_file(folder *f, const FTSENT *e, gt_split split, bool is_picture) {
+  if (!is_picture) {
+    if (f->nignored++ == 0) f->ignored = gt_strdup(e->fts_path);
+    return GT_OK;
+  }
   GT_GROW(f->pictures, f->n, f->room, 1024);
   f->pictures[f->n++] = (picture){gt_strdup(e->fts_path), f->class, split};
   return GT_OK;
@@ -68,9 +75,10 @@ static gt_status take_entry(folder *f, const FTSENT *e, gt_split split, int leve
     if (e->fts_level == 1) f->found[split] = true;
     return e->fts_level == level ? take_class(f, e, split) : GT_OK;
   case FTS_F:
-    return is_picture ? take_file(f, e, split) : GT_OK;
+    return e->fts_level >= level ? take_file(f, e, split, is_picture) : GT_OK;
   case FTS_SLNONE:
-    if (is_picture) return take_file(f, e, split); /* find_size leaves it out, or refuses it */
+    if (is_picture)
+      return take_file(f, e, split, true); /* find_size leaves it out, or refuses it */
     return GT_FAIL(GT_ERR_DATA, "%s: cannot be read (a link to nothing)", e->fts_path);
   case FTS_NS:
   case FTS_DNR:
@@ -183,6 +191,22 @@ static gt_status find_size(folder *f) {
   return GT_OK;
 }
 
+/* Fails if classes have no picture for training. */
+static gt_status check_classes(const folder *f) {
+  size_t *n = GT_NEW_ARRAY(size_t, f->names.n), nempty = 0;
+  const char *name = f->names.text, *first = NULL;
+  for (size_t i = 0; i < f->n; i++)
+    n[f->pictures[i].class] += f->pictures[i].split == GT_SPLIT_TRAIN;
+  for (size_t k = 0; k < f->names.n; k++, name += strlen(name) + 1)
+    if (n[k] == 0 && nempty++ == 0) first = name;
+  gt_free(n);
+  if (nempty == 0) return GT_OK;
+  return GT_FAIL(GT_ERR_DATA,
+                 "%s: %zu of %zu classes have no picture for training, such as `%.64s`; expected "
+                 "PNG or JPEG files in the folder of each class",
+                 f->source, nempty, f->names.n, first);
+}
+
 /* ---- samples --------------------------------------------------------------------------------- */
 
 static size_t count_of(const folder *f, gt_split split) {
@@ -252,14 +276,23 @@ static gt_status write_file(folder *f, const char *out) {
 gt_status gt_import_folder(const char *source, const char *out, const gt_import_options *options) {
   folder f = {.source = source, .options = options};
   gt_status status = find_pictures(&f);
+  if (status == GT_OK && f.nignored > 0)
+    gt_log(
+        GT_LOG_WARN,
+        "%s: %zu files are left out, such as %s; expected .png, .jpg or .jpeg in the folder of a "
+        "class",
+        source, f.nignored, f.ignored);
   if (status == GT_OK) status = find_size(&f);
+  if (status == GT_OK && options->strict) status = check_classes(&f);
   if (status == GT_OK) status = write_file(&f, out);
   if (status == GT_OK && f.nleft_out > 0)
     gt_log(GT_LOG_WARN, "%zu of %zu pictures could not be read and are left out", f.nleft_out,
            f.n + f.nleft_out);
+  if (status == GT_OK && check_classes(&f) != GT_OK) gt_log(GT_LOG_WARN, "%s", gt_error_text());
   gt_data_store_close(f.store);
   for (size_t i = 0; i < f.n; i++) gt_free(f.pictures[i].path);
   gt_free(f.pictures);
+  gt_free(f.ignored);
   gt_free(f.names.text);
   return status;
 }
