@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <hdf5.h>
+
 #include "cli.h"
 #include "geotrain/tensor.h"
 
@@ -45,6 +47,8 @@ int main(int argc, char **argv) {
   /* HDF5 locks every file that it opens, and fails on file systems without locks.  Locks are not
      needed: files are replaced atomically, and a run directory has a lock of its own. */
   setenv("HDF5_USE_FILE_LOCKING", "FALSE", 0);
+  /* At the exit HDF5 would close again a file that a full disk kept it from closing, and crash. */
+  H5dont_atexit();
   if (argc < 2) {
     gt_commands_print(stderr);
     return GT_ERR_JOB;

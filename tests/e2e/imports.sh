@@ -46,6 +46,11 @@ head -c 400 f8/x_train.npy >x && mv x f8/x_train.npy
 import npy f8 out.h5
 ended "a file cut short" 3 'f8/x_train.npy: ends before its 50 rows do; expected a whole file'
 check "nothing is left" same "$(ls -A | grep out.h5)" ""
+head -c 200000 /dev/zero >long.txt
+(trap '' XFSZ && ulimit -f 100 && exec "$GEOTRAIN" data import text long.txt out.h5 >out 2>err)
+code=$?
+ended "no space for the file" 3 'out.h5: writing failed .File too large'
+check "no space: nothing is left" same "$(ls -A | grep out.h5)" ""
 
 # ---- tables as numbers ----------------------------------------------------------------------------
 
