@@ -147,6 +147,7 @@ static void test_refused(void) {
       {"", "a.csv: is empty; expected a line with the names of the columns"},
       {"x,y\n1,0\n2\n", "a.csv: line 3 has 1 fields; expected 2, as in the header"},
       {"x,y\n1,0\n\"2,1\n", "a.csv: the quotes that line 3 opens are not closed"},
+      {"x,y\n3,\"1\"\n2\"4,\"0\n", "a.csv: the quotes that line 3 opens are not closed"},
       {"x,y\n\"1\"z,0\n", "a.csv: line 2 has text after the quotes of field 1"},
       {"x,y\n1,0\n2,\n", "a.csv: line 3 has no label (column y)"},
       {"x,y\n1,0\n2,0\n", "a.csv: column y has 1 values; expected two or more labels"},
@@ -155,7 +156,7 @@ static void test_refused(void) {
   const char *test = put("b.csv", "x,y\n1,0\n");
   for (size_t i = 0; i < sizeof files / sizeof *files; i++)
     assert_failed(
-        import_csv(put("a.csv", files[i].text), i == 6 ? NULL : test, (gt_import_options){0}),
+        import_csv(put("a.csv", files[i].text), i == 7 ? NULL : test, (gt_import_options){0}),
         GT_ERR_DATA, files[i].error);
   const char *train = put("a.csv", "x,z,y\n1,1,0\n2,2,1\n");
   assert_failed(import_csv(train, test, (gt_import_options){0}), GT_ERR_DATA,

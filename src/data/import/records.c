@@ -30,6 +30,11 @@ void gt_records_close(gt_records *r) {
   gt_free(r);
 }
 
+static gt_status not_closed(const gt_records *r) {
+  return GT_FAIL(GT_ERR_DATA, "%s: the quotes that line %zu opens are not closed",
+                 gt_lines_path(r->lines), r->line);
+}
+
 /* Reads a record, which continues on the next line inside quotes; *more false: there is none. */
 static gt_status read_record(gt_records *r, bool *more) {
   bool quoted = false;
@@ -37,9 +42,7 @@ static gt_status read_record(gt_records *r, bool *more) {
   const char *line;
   do {
     GT_TRY(gt_lines_next(r->lines, &line));
-    if (!line && quoted)
-      return GT_FAIL(GT_ERR_DATA, "%s: the quotes that line %zu opens are not closed",
-                     gt_lines_path(r->lines), r->line);
+    if (!line && quoted) return not_closed(r);
     *more = line != NULL;
     if (!line) return GT_OK;
     if (n == 0) r->line = gt_lines_number(r->lines);
@@ -65,6 +68,7 @@ static gt_status next_field(const gt_records *r, char **at, bool *last) {
       from += from[0] == '"';
       *to++ = *from;
     }
+    if (!*from) return not_closed(r);
     from++;
     if (*from && *from != ',')
       return GT_FAIL(GT_ERR_DATA, "%s: line %zu has text after the quotes of field %zu",
