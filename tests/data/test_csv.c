@@ -121,6 +121,22 @@ static void test_held_back(void) {
   assert_memory_not_equal(first[0], first[1], sizeof first[0]);
 }
 
+/* Labels that are numbers come before others. */
+static void test_labels(void) {
+  const double share = 0;
+  const char *path = put("a.csv", "x,y\n1,10\n2,6\n3,10+\n4,5\n");
+  assert_int_equal(import_csv(path, NULL, (gt_import_options){.test_share = &share}), GT_OK);
+  rows r = read_rows(GT_SPLIT_TRAIN);
+  assert_memory_equal(r.names,
+                      "5\0"
+                      "6\0"
+                      "10\0"
+                      "10+",
+                      11);
+  assert_memory_equal(r.labels, ((int32_t[]){2, 1, 3, 0}), 4 * sizeof *r.labels);
+  close_rows(&r);
+}
+
 static void test_missing(void) {
   const char *train = put("a.csv", "x,c,y\n1,p,0\n,p,1\n5,q,0\n3,q,1\n"),
              *test = put("b.csv", "x,c,y\n2,p,1\n,q,0\n");
@@ -244,5 +260,5 @@ static void test_moments(void) {
   gt_dataset_close(dataset);
 }
 
-TESTS_BETWEEN(NULL, scratch_remove, test_fields, test_bins, test_held_back, test_missing,
-              test_refused, test_numbers, test_moments)
+TESTS_BETWEEN(NULL, scratch_remove, test_fields, test_bins, test_held_back, test_labels,
+              test_missing, test_refused, test_numbers, test_moments)

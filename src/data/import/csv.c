@@ -259,10 +259,13 @@ static void doubt_columns(const table *t) {
   }
 }
 
+/* Numbers come first, else the order is not transitive: 6 < 10 < "10+" < 6. */
 static int by_label(const void *a, const void *b) {
   const char *x = *(char *const *)a, *y = *(char *const *)b;
   double m, n;
-  if (number_of(x, &m) && number_of(y, &n) && m != n) return m < n ? -1 : 1;
+  const bool is_x = number_of(x, &m), is_y = number_of(y, &n);
+  if (is_x != is_y) return is_x ? -1 : 1;
+  if (is_x && m != n) return m < n ? -1 : 1;
   return strcmp(x, y);
 }
 
