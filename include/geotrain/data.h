@@ -236,8 +236,8 @@ void gt_rows_close(gt_rows *rows); /* NULL is allowed */
 /* Returns the number of values of a sample, 4 bytes each. */
 size_t gt_rows_width(const gt_rows *rows);
 /* Reads the next row into x (width), not normalised; *more false: there is none, or the file cannot
-   be read further.  GT_ERR_DATA with *more true: this row lacks a value, or has one of another
-   kind. */
+   be read further.  GT_ERR_DATA with *more true: this row is malformed, lacks a value, or has one
+   of another kind. */
 gt_status gt_rows_next(gt_rows *rows, void *x, bool *more);
 /* Returns the line at which the last row begins. */
 size_t gt_rows_line(const gt_rows *rows);

@@ -206,7 +206,7 @@ static gt_status predict(prediction *p, size_t threads) {
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-/* Reads up to BLOCK rows.  *more false: the table has ended. */
+/* Reads up to BLOCK rows.  *more false: the table has ended, or cannot be read further. */
 static gt_status read_rows(prediction *p, gt_rows *rows, bool *more) {
   const size_t width = gt_rows_width(rows);
   gt_status status = GT_OK;
@@ -233,8 +233,9 @@ static gt_status predict_rows(prediction *p, gt_rows *rows, size_t threads) {
   p->lines = GT_NEW_ARRAY(size_t, BLOCK);
   p->good = GT_NEW_ARRAY(bool, BLOCK);
   for (bool more = true; more && status == GT_OK;) {
-    status = read_rows(p, rows, &more);
-    if (status == GT_OK) status = predict(p, threads);
+    const gt_status read = read_rows(p, rows, &more);
+    status = predict(p, threads);
+    if (status == GT_OK) status = read;
   }
   gt_free(p->good);
   gt_free(p->lines);

@@ -118,9 +118,10 @@ gt_status gt_rows_next(gt_rows *r, void *x, bool *more) {
   char **fields;
   size_t n;
   const gt_status status = gt_records_next(r->records, &fields, &n);
-  *more = status == GT_OK && n > 0;
+  *more = n > 0;
   if (!*more) return status;
   memset(x, 0, r->width * sizeof(float));
+  if (status != GT_OK) return status;
   if (n != r->nfields)
     return GT_FAIL(GT_ERR_DATA, "%s: line %zu has %zu fields; expected %zu, as in the header",
                    r->path, gt_rows_line(r), n, r->nfields);

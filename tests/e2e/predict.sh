@@ -146,10 +146,14 @@ PY
   check "a table as $as: scored as by eval" same "$found" "$wanted"
   check "a table as $as: better than guessing" awk -v a="${found% *}" 'BEGIN { exit a < 0.7 }'
 done
-printf 'age,color,income\n30,red,1e3\n ,red,1e3\n40,red,many\n50,red\n20,green,5\n' >broken.csv
+printf 'age,color,income\n30,red,1e3\n ,red,1e3\n40,red,many\n50,red\n1,"a"b,1\n20,green,5\n' >broken.csv
 predict table-numbers broken.csv
-ended "broken rows" 3 'broken.csv: line 3 has no value in column age; expected a number' 'line 4 has .many. in column income' 'line 5 has 2 fields; expected 3' '3 of 5 rows could not be read'
-check "broken rows: no class" same "$(grep -c ',,,,$' out.csv) $(wc -l <out.csv)" "3 6"
+ended "broken rows" 3 'broken.csv: line 3 has no value in column age; expected a number' 'line 4 has .many. in column income' 'line 5 has 2 fields; expected 3' 'line 6 has text after the quotes' '4 of 6 rows could not be read'
+check "broken rows: no class" same "$(grep -c ',,,,$' out.csv) $(wc -l <out.csv)" "4 7"
+printf 'age,color,income\n30,red,1e3\n20,green,5\n40,"red,1\n' >open.csv
+predict table-numbers open.csv
+ended "open quotes" 3 'open.csv: the quotes that line 4 opens are not closed'
+check "open quotes: the rows before" same "$(grep -c '^"open.csv:[23]",".*[0-9]$' out.csv) $(wc -l <out.csv)" "2 3"
 printf 'age,income\n1,2\n' >narrow.csv
 predict table-numbers narrow.csv
 ended "a table without a column" 3 'narrow.csv: has no column .color.; expected the columns of table-numbers/final.h5'

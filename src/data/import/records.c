@@ -96,8 +96,8 @@ gt_status gt_records_next(gt_records *r, char ***fields, size_t *n) {
       return GT_FAIL(GT_ERR_DATA, "%s: line %zu has more than %zu fields", gt_lines_path(r->lines),
                      r->line, GT_RECORD_FIELDS);
     r->fields[r->n++] = at;
+    *n = r->n;
     GT_TRY(next_field(r, &at, &last));
   }
-  *n = r->n;
   return GT_OK;
 }
