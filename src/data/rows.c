@@ -51,6 +51,11 @@ static gt_status find_fields(gt_rows *r, const char *columns_of) {
       return GT_FAIL(GT_ERR_DATA,
                      "%s: has no column `%.64s`; expected the columns of %s in its first line",
                      r->path, name, columns_of);
+    for (size_t k = *at + 1; k < r->nfields; k++)
+      if (strcmp(fields[k], name) == 0)
+        return GT_FAIL(GT_ERR_DATA,
+                       "%s: columns %zu and %zu have the name `%.64s`; expected different names",
+                       r->path, *at + 1, k + 1, name);
   }
   return GT_OK;
 }

@@ -85,7 +85,8 @@ static gt_status take_column(gt_schema *s, json_t *from, const char *path) {
                  "name, and at most one of values and edges");
   for (size_t i = 0; i < s->ncolumns; i++)
     if (strcmp(s->columns[i].name, name) == 0)
-      return wrong(path, "two columns have one name", "different names");
+      return GT_FAIL(GT_ERR_DATA, "%s: two columns have the name `%.64s`; expected different names",
+                     path, name);
   gt_schema_column *c = gt_schema_add(s, name);
   gt_text_flatten(c->name);
   c->numbers = !values;

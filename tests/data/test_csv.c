@@ -182,6 +182,12 @@ static void test_refused(void) {
                 "b.csv: column 2 is `w`; expected `z`, as in ");
   assert_failed(import_csv(train, NULL, (gt_import_options){.label = "q"}), GT_ERR_DATA,
                 "a.csv: has no column `q`; expected a name of its first line");
+  const double share = 0;
+  const char *twice = put("c.csv", "x,z,y,z\n1,1,0,1\n2,2,1,2\n");
+  assert_failed(import_csv(twice, NULL, (gt_import_options){0}), GT_ERR_DATA,
+                "c.csv: columns 2 and 4 have the name `z`; expected different names");
+  assert_int_equal(
+      import_csv(twice, NULL, (gt_import_options){.columns = "x", .test_share = &share}), GT_OK);
   assert_failed(import_csv(train, NULL, (gt_import_options){.columns = "x,y"}), GT_ERR_JOB,
                 "data import --columns has `y`, which is the label");
   assert_failed(import_csv(train, NULL, (gt_import_options){.missing = "zero"}), GT_ERR_JOB,

@@ -186,7 +186,8 @@ static void test_refused(void) {
       {V "\"columns\": [{\"values\": []}]}", "a column has no name, or other keys"},
       {V "\"columns\": [{\"name\": \"x\", \"values\": [], \"edges\": []}]}",
        "a column has no name"},
-      {V "\"columns\": [{\"name\": \"x\"}, {\"name\": \"x\"}]}", "two columns have one name"},
+      {V "\"columns\": [{\"name\": \"x\"}, {\"name\": \"x\"}]}",
+       "two columns have the name `x`; expected different"},
       {V "\"columns\": [{\"name\": \"x\", \"edges\": [2, 1]}]}", "the edges of column x are wrong"},
       {V "\"columns\": [{\"name\": \"x\", \"edges\": [null]}]}",
        "the edges of column x are wrong"}};

@@ -154,6 +154,9 @@ printf 'age,color,income\n30,red,1e3\n20,green,5\n40,"red,1\n' >open.csv
 predict table-numbers open.csv
 ended "open quotes" 3 'open.csv: the quotes that line 4 opens are not closed'
 check "open quotes: the rows before" same "$(grep -c '^"open.csv:[23]",".*[0-9]$' out.csv) $(wc -l <out.csv)" "2 3"
+printf 'age,color,income,age\n1,red,2,3\n' >twice.csv
+predict table-numbers twice.csv
+ended "a table with a column twice" 3 'twice.csv: columns 1 and 4 have the name .age.; expected different names'
 printf 'age,income\n1,2\n' >narrow.csv
 predict table-numbers narrow.csv
 ended "a table without a column" 3 'narrow.csv: has no column .color.; expected the columns of table-numbers/final.h5'

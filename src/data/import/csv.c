@@ -168,6 +168,19 @@ static gt_status take_schema(table *t, const gt_schema *schema) {
   return GT_OK;
 }
 
+/* Refuses two columns of one name if it is that of the label or of a column that is used. */
+static gt_status check_names(const table *t) {
+  for (size_t i = 1; i < t->ncolumns; i++)
+    for (size_t k = 0; k < i; k++) {
+      const bool used = t->columns[i].used || t->columns[k].used || i == t->label || k == t->label;
+      if (used && strcmp(t->columns[i].name, t->columns[k].name) == 0)
+        return GT_FAIL(GT_ERR_DATA,
+                       "%s: columns %zu and %zu have the name `%.64s`; expected different names",
+                       t->paths[0], k + 1, i + 1, t->columns[i].name);
+    }
+  return GT_OK;
+}
+
 static gt_status choose_columns(table *t) {
   const char *list = t->options->columns;
   size_t i;
@@ -503,6 +516,7 @@ static gt_status write_all(table *t, const char *out) {
 static gt_status convert(table *t, const char *out) {
   GT_TRY(each_row(t, NULL, NULL));
   GT_TRY(choose_columns(t));
+  GT_TRY(check_names(t));
   GT_TRY(each_row(t, "rows read", look));
   doubt_columns(t);
   if (t->nlabels < 2 && !t->options->names)
