@@ -53,7 +53,9 @@ static void test_folder(void) {
   write_folder();
   assert_int_equal(import_from("mnist", scratch("m"), scratch("m.h5")), GT_OK);
   check_names(scratch("m.h5"), CLASSES, "");
-  assert_int_equal(import("cat\nbig dog \r\nowl\nmouse\n\n"), GT_OK);
+  assert_int_equal(import("\xef\xbb\xbf"
+                          "cat\nbig dog \r\nowl\nmouse\n\n"),
+                   GT_OK);
   check_names(scratch("m.h5"), 4, "cat,big dog,owl,mouse");
   const gt_partition p = {.kind = GT_PART_SHARES, .nregions = 2, .seed = 1};
   assert_int_equal(gt_data_split(scratch("m.h5"), &p, GT_TESTS_ALL, NULL, false, ignore), GT_OK);

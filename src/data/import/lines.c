@@ -55,6 +55,6 @@ gt_status gt_lines_next(gt_lines *l, const char **text) {
                    l->number);
   if (n > 0 && l->line[n - 1] == '\r') n--;
   l->line[n] = 0;
-  *text = l->line;
+  *text = l->line + (l->number == 1 && strncmp(l->line, "\xef\xbb\xbf", 3) == 0 ? 3 : 0);
   return GT_OK;
 }

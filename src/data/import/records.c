@@ -46,7 +46,6 @@ static gt_status read_record(gt_records *r, bool *more) {
     *more = line != NULL;
     if (!line) return GT_OK;
     if (n == 0) r->line = gt_lines_number(r->lines);
-    if (r->line == 1 && n == 0 && strncmp(line, "\xef\xbb\xbf", 3) == 0) line += 3;
     const size_t length = strlen(line);
     if (n + length + 2 > GT_LINE_MAX)
       return GT_FAIL(GT_ERR_DATA, "%s: the row at line %zu has more than %zu bytes, the maximum",
