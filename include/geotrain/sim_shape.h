@@ -29,9 +29,11 @@ gt_status gt_sim_shape_of(gt_sim_shape *out, const gt_job *job);
 /* Opens the data of every region and prints a line for each to `to`.  Then checks that the samples
    of all regions have the same shape, that the model accepts it, that the samples can be divided
    among the regions, that the pipeline can be divided into stages, and that each worker fits into
-   the memory of this machine. elsewhere[nregions]: true if an unreadable file of this region can be
-   on another machine; *naway receives the number of such files.  If *naway > 0, the division of
-   samples is not checked; if no file can be read, only the name of the model is checked.
+   the memory of this machine. elsewhere[nregions]: true if the file of this region can be on another
+   machine: it is not checked if it cannot be read, or if data.partition.by is file, so that a file
+   of its path here can be another region's; *naway receives the number of such files.  If *naway >
+   0, the division of samples is not checked; if no file can be read, only the name of the model is
+   checked.
    GT_ERR_JOB, GT_ERR_DATA: the first fault. */
 gt_status gt_sim_shape_check(const gt_job *job, const bool *elsewhere, FILE *to, size_t *naway);
 void gt_sim_shape_close(gt_sim_shape *shape);

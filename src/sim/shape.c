@@ -170,18 +170,28 @@ typedef struct {
   gt_dataset **opened; /* per region */
   gt_dataset_info *infos;
   size_t nopened, naway;
+  bool some_here; /* not every region is elsewhere */
   gt_status status;
   char why[GT_ERROR_TEXT_MAX];
 } check;
 
+/* True if the region's file is not checked here.  With data.partition.by file, a region elsewhere
+   can have another file of the same path. */
+static bool is_away(const check *c, size_t r) {
+  const bool own = c->job->data.partition.by == GT_PART_FILE;
+  if (!c->elsewhere[r]) return false;
+  return !can_read(gt_data_path(c->job, r)) ||
+         (own && (c->some_here || c->opened[gt_data_namesake(c->job, r)]));
+}
+
 /* Opens a region's file, and prints the region's line. */
-static void check_region(check *c, size_t r, bool elsewhere) {
+static void check_region(check *c, size_t r) {
   const char *name = c->job->regions[r].name, *path = gt_data_path(c->job, r);
   if (!gt_job_reads(c->job, r)) {
     fprintf(c->to, "region %s: reads no data\n", name);
     return;
   }
-  if (elsewhere && !can_read(path)) {
+  if (is_away(c, r)) {
     c->naway++;
     fprintf(c->to, "region %s: not checked here: %s\n", name, path ? path : "no data set is named");
     return;
@@ -283,7 +293,8 @@ gt_status gt_sim_shape_check(const gt_job *job, const bool *elsewhere, FILE *to,
              .to = to,
              .opened = GT_NEW_ARRAY(gt_dataset *, job->nregions),
              .infos = GT_NEW_ARRAY(gt_dataset_info, job->nregions)};
-  for (size_t r = 0; r < job->nregions; r++) check_region(&c, r, elsewhere[r]);
+  for (size_t r = 0; r < job->nregions; r++) c.some_here |= !elsewhere[r];
+  for (size_t r = 0; r < job->nregions; r++) check_region(&c, r);
   const gt_status status = c.status == GT_OK ? check_fit(&c) : GT_FAIL(c.status, "%s", c.why);
   for (size_t r = 0; r < job->nregions; r++) gt_dataset_close(c.opened[r]);
   gt_free(c.opened);

@@ -30,6 +30,10 @@ tell "another region's certificate" 2 'east.pem has the name east; expected that
 tell "an expired certificate" 2 'west.pem: the certificate expires at .*, before the end of a job of 86400000 s \(slurm.time\)' -- "${check[@]}" west --set slurm.time=1000d
 tell "its data" 3 'nowhere.h5' -- "${check[@]}" west --set data.partition.by=file --set data.partition.shares=null --set regions.0.data.path=far.h5 --set regions.1.data.path=nowhere.h5
 tell "another site's data are not looked for" 0 '^check: ok$' -- "${check[@]}" west --set data.partition.by=file --set data.partition.shares=null --set regions.0.data.path=far.h5 --set regions.1.data.path=data.h5
+"$GEOTRAIN" data synth own.h5 --train 1 --test 1 >/dev/null || fail "own data"
+own=(--set data.partition.by=file --set data.partition.shares=null --set regions.0.data.path=own.h5 --set regions.1.data.path=own.h5)
+tell "another site's data of the same path" 0 '^region east: not checked here: own.h5$' '^region west: 1 training' '^check: ok$' -- "${check[@]}" west "${own[@]}"
+tell "the same on a machine that submits" 0 '^region west: not checked here: own.h5$' -- "$GEOTRAIN" info apart.yaml --check=here "${own[@]}"
 tell "one MPI job" 2 '.--region is given; expected a job of two or more regions, with wan.transport tcp' -- "$GEOTRAIN" info job.yaml --check --region west
 
 # ---- plan --write ------------------------------------------------------------------------------------------------------------------------
