@@ -29,10 +29,10 @@ certify() {
 tls='tls: {ca: ca/ca.pem, cert: <region>.pem, key: <region>.key}'
 
 # carry: what people send to each other: requests to the first of the sites, which has the CA in ca, and
-# certificates back.  Each site has a folder.
+# certificates back.  The first site sends nothing to itself.  Each site has a folder.
 carry() {
   local site
-  for site in "${sites[@]}"; do
+  for site in "${sites[@]:1}"; do
     cp -n "$site/$site.csr" "${sites[0]}/" 2>/dev/null
     cp -n "${sites[0]}/ca/ca.pem" "$site/" 2>/dev/null
     cp -n "${sites[0]}/$site.pem" "$site/" 2>/dev/null

@@ -86,7 +86,7 @@ check "the page has commands" [ "${#commands[@]}" -ge 20 ]
 for line in "${commands[@]}"; do
   command=$(sed 's/ *#.*//' <<<"$line") site=$(sed -n 's/.*# at \([a-z]*\).*/\1/p' <<<"$line")
   case $command in
-    'geotrain cert '*)
+    'geotrain cert '* | 'cp '*)
       at "$site" "$command"
       ended "$command" 0
       carry

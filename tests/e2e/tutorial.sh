@@ -48,7 +48,7 @@ for line in "${commands[@]}"; do
       'geotrain data import '*) words=('wrote own.h5') ;;
       'geotrain data info '*) words=('classes') ;;
       'geotrain info '*) words=('^check: ok$') ;;
-      'geotrain cert '*) words=() ;;
+      'geotrain cert '* | 'cp '*) words=() ;;
       'geotrain report '*) words=('wrote shapes.html') ;;
       'geotrain eval '*) words=('^accuracy 0.[6-9]|^accuracy 1') ;;
       'geotrain predict '*) words=('^"new/circle.png","circle"' '^"new/cross.png","cross"' '^"new/square.png","square"') ;;
