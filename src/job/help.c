@@ -45,8 +45,8 @@ static const char intro[] =
     "`bandwidth`; `compute` has `samples_per_s` or `step`.  Paths of files (data,\n"
     "matrix, trace, profile) start at the folder where geotrain runs; matrix and\n"
     "profile are also searched in the folder of the job file.  Some keys are for\n"
-    "some strategies, models or optimizers only: their meaning begins with the\n"
-    "names.\n";
+    "some strategies, models, optimizers or transports only: their meaning begins\n"
+    "with the names.\n";
 
 /* True if the row begins a new section; writes its name to `section`. */
 static bool begins(char section[64], const job_key *row) {

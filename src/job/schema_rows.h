@@ -80,43 +80,51 @@
       OPTIONAL(p "idle", KEY_TIME, 0, in(idle_s), 86400, NULL,                                     \
                "idle time after which slow start begins again")
 
+#define TRANSPORT(constant) .choice = "wan.transport", .having = OF(constant)
+#define OF_STORE(key, type, flags, at, most, text)                                                 \
+  {                                                                                                \
+    key, type, KEY_OPTIONAL | KEY_LENIENT | (flags), at, .max = (most), TRANSPORT(GT_WAN_STORE),   \
+                                                         .meaning = (text)                         \
+  }
 /* The keys of a gt_job_store, of all regions and of one. */
 #define STORE_ROWS(p, in)                                                                          \
-  OPTIONAL(p "upload", KEY_RATE, KEY_ABOVE_MIN, in(upload_bps), 0, NULL,                           \
+  OF_STORE(p "upload", KEY_RATE, KEY_ABOVE_MIN, in(upload_bps), 0,                                 \
            "model of the store: rate of a region's writes; default: unlimited"),                   \
-      OPTIONAL(p "download", KEY_RATE, KEY_ABOVE_MIN, in(download_bps), 0, NULL,                   \
+      OF_STORE(p "download", KEY_RATE, KEY_ABOVE_MIN, in(download_bps), 0,                         \
                "model of the store: rate of a region's reads; default: unlimited"),                \
-      OPTIONAL(p "latency", KEY_TIME, 0, in(latency_s), 86400, NULL,                               \
+      OF_STORE(p "latency", KEY_TIME, 0, in(latency_s), 86400,                                     \
                "model of the store: time of a bit from a region to it, or back"),                  \
-      OPTIONAL(p "request", KEY_TIME, 0, in(request_s), 86400, NULL,                               \
+      OF_STORE(p "request", KEY_TIME, 0, in(request_s), 86400,                                     \
                "model of the store: time in which it answers a request of a region")
 
 #define IN_STORE(member) AT(wan.store.of.member)
 #define IN_OWN(member)   IN_REGION(store.member)
 #define WAN_STORE_ROWS                                                                             \
-  OPTIONAL("wan.store.url", KEY_STRING, TLS, AT(wan.store.url), 0, NULL,                           \
-           "transport store: file:///FOLDER, which all regions reach, or s3://BUCKET/PREFIX"),     \
+  OF_STORE("wan.store.url", KEY_STRING, TLS, AT(wan.store.url), 0,                                 \
+           "file:///FOLDER, which all regions reach, or s3://BUCKET/PREFIX"),                      \
       {"wan.store.poll",                                                                           \
        KEY_TIME,                                                                                   \
-       KEY_ABOVE_MIN | KEY_ON_RESUME,                                                              \
+       KEY_ABOVE_MIN | KEY_ON_RESUME | KEY_LENIENT,                                                \
        AT(wan.store.poll_s),                                                                       \
        .fallback = "200 ms",                                                                       \
        .max = 60,                                                                                  \
-       .meaning = "transport store: time between two looks for a message that has not come"},      \
-      OPTIONAL("wan.store.place", KEY_STRING, PLANNED | KEY_WORD, AT(wan.store.place), 0, NULL,    \
+       TRANSPORT(GT_WAN_STORE),                                                                    \
+       .meaning = "time between two looks for a message that has not come"},                       \
+      OF_STORE("wan.store.place", KEY_STRING, PLANNED | KEY_WORD, AT(wan.store.place), 0,          \
                "place of the store in the catalogue of rates, CLOUD:PLACE; default: no cost"),     \
       STORE_ROWS("wan.store.", IN_STORE),                                                          \
-      OPTIONAL("wan.store.lag", KEY_TIME, 0, AT(wan.store.lag_s), 86400, NULL,                     \
+      OF_STORE("wan.store.lag", KEY_TIME, 0, AT(wan.store.lag_s), 86400,                           \
                "model of the store: time until others see what a region has written"),             \
       {"wan.store.trigger",                                                                        \
        KEY_CHOICE,                                                                                 \
-       0,                                                                                          \
+       KEY_LENIENT,                                                                                \
        AT(wan.store.trigger),                                                                      \
        .fallback = "poll",                                                                         \
        .values = gt_trigger_names,                                                                 \
+       TRANSPORT(GT_WAN_STORE),                                                                    \
        .meaning = "model of the store: regions look for messages; or the region of sync.central "  \
                   "or sync.hub is a function that the store invokes for every message"},           \
-      OPTIONAL("wan.store.start", KEY_TIME, 0, AT(wan.store.start_s), 86400, NULL,                 \
+      OF_STORE("wan.store.start", KEY_TIME, 0, AT(wan.store.start_s), 86400,                       \
                "trigger event: time from an object's arrival to the start of the function")
 
 #define IN_FAULT(member) .offset = offsetof(gt_job_fault, member)

@@ -8,16 +8,30 @@
 
 typedef void say(const char *text);
 
+/* Returns the value of a key, of the first region that has one, and writes its path; NULL: none. */
+static const job_node *find_value(job_node *root, const job_key *row, char path[JOB_PATH_MAX]) {
+  static const char of_region[] = "regions[].";
+  const size_t skip = sizeof of_region - 1;
+  const job_node *node = NULL, *regions = gt_job_node_child(root, "regions");
+  snprintf(path, JOB_PATH_MAX, "%s", row->path);
+  if (strncmp(path, of_region, skip) != 0) return gt_job_node_at(root, path, NULL);
+  for (size_t r = 0; r < regions->n && !node; r++) {
+    snprintf(path, JOB_PATH_MAX, "regions.%zu.%s", r, row->path + skip);
+    node = gt_job_node_at(regions->items[r], row->path + skip, NULL);
+  }
+  return node;
+}
+
 /* Warns about keys with a value other than the default that the chosen value ignores. */
 static void warn_idle(const gt_job *job, say *tell) {
-  char text[512], owners[128];
+  char text[512], owners[128], path[JOB_PATH_MAX];
   job_node *root = gt_job_tree(job, false);
   for (size_t i = 0; i < gt_job_nkeys; i++) {
     const job_key *row = &gt_job_keys[i];
     const char *chosen = gt_job_key_idle(root, row);
-    const job_node *node = chosen ? gt_job_node_at(root, row->path, NULL) : NULL;
-    if (!node || strcmp(node->text, row->fallback) == 0) continue;
-    snprintf(text, sizeof text, "%s is %s and does nothing: %s is %s; it is for %s only", row->path,
+    const job_node *node = chosen ? find_value(root, row, path) : NULL;
+    if (!node || (row->fallback && strcmp(node->text, row->fallback) == 0)) continue;
+    snprintf(text, sizeof text, "%s is %.80s and does nothing: %s is %s; it is for %s only", path,
              node->text, row->choice, chosen, gt_job_key_owners(owners, sizeof owners, row));
     tell(text);
   }
@@ -49,6 +63,15 @@ static void warn_stored(const gt_job *job, say *tell) {
     return;
   tell("wan.transport is store, and wan.links, wan.matrix, wan.default and wan.outages do nothing: "
        "the model of the store is in wan.store and regions[].store");
+}
+
+static void warn_tls(const gt_job *job, say *tell) {
+  const bool given = job->wan.tls.ca || job->wan.tls.cert || job->wan.tls.key;
+  if (!given || job->wan.transport == GT_WAN_TCP) return;
+  tell(job->wan.transport == GT_WAN_MPI
+           ? "wan.tls is given and wan.transport is mpi, which does not encrypt the messages "
+             "between regions; wan.tls is for tcp only"
+           : "wan.tls is given and does nothing: wan.transport is store; wan.tls is for tcp only");
 }
 
 static void warn_warmup(const gt_job *job, const char *region, int64_t steps, say *tell) {
@@ -100,6 +123,7 @@ void gt_job_warn(const gt_job *job, say *tell) {
   warn_gradient(job, tell);
   warn_emulation(job, tell);
   warn_stored(job, tell);
+  warn_tls(job, tell);
   warn_units(job, tell);
   warn_aggregating(job, tell);
   warn_warmup(job, "", job->train.until.steps, tell);

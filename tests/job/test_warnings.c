@@ -89,4 +89,34 @@ static void each_is_told(void) {
          "train.batch is 64 and region a holds 63 samples: every batch has all of them\n");
 }
 
-TESTS(nothing_to_tell, units_are_told, each_is_told)
+static void expect_wan(const char *wan, const char *expected) {
+  static const char own[] = "regions.1.address=h:1", store[] = "regions.1.store.latency=1 ms";
+  gt_job *job =
+      w_job(base, "train: {until: {steps: 9}, " SGD "}\n", (const char *[]){wan, own, store}, 3);
+  told[0] = '\0';
+  gt_job_warn(job, tell);
+  gt_job_close(job);
+  assert_string_equal(told, expected);
+}
+
+static void keys_of_another_transport_are_told(void) {
+  expect_wan("wan={transport: tcp, tls: {ca: c, cert: d, key: e}, streams: 4}",
+             "regions.1.store.latency is 1 ms and does nothing: wan.transport is tcp; it is for "
+             "store only\n");
+  expect_wan("wan={transport: store, store: {url: s3://b/p, poll: 1 s}}",
+             "regions.1.address is h:1 and does nothing: wan.transport is store; it is for tcp "
+             "only\n");
+  expect_wan(
+      "wan={tls: {ca: c, cert: d, key: e}, streams: auto, store: {url: s3://b/p, poll: 1 s}}",
+      "regions.1.address is h:1 and does nothing: wan.transport is mpi; it is for tcp only\n"
+      "regions.1.store.latency is 1 ms and does nothing: wan.transport is mpi; it is for "
+      "store only\n"
+      "wan.store.url is s3://b/p and does nothing: wan.transport is mpi; it is for store "
+      "only\n"
+      "wan.store.poll is 1 s and does nothing: wan.transport is mpi; it is for store only\n"
+      "wan.streams is auto and does nothing: wan.transport is mpi; it is for tcp only\n"
+      "wan.tls is given and wan.transport is mpi, which does not encrypt the messages "
+      "between regions; wan.tls is for tcp only\n");
+}
+
+TESTS(nothing_to_tell, units_are_told, each_is_told, keys_of_another_transport_are_told)
