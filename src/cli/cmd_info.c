@@ -115,12 +115,26 @@ static gt_status find_region(const gt_job *job, const char *name, size_t *region
   return status;
 }
 
+/* Prints where the regions meet, and whether that can be used. */
+static void print_store(const char *url, FILE *to) {
+  static const char folder[] = "file://";
+  const size_t skip = sizeof folder - 1;
+  const bool can = strncmp(url, folder, skip) == 0 && access(url + skip, R_OK | W_OK | X_OK) == 0;
+  fprintf(to, "meets the others in %s, %s\n", url,
+          can ? "a folder that can be written"
+              : "which is not checked; `geotrain probe --region` uses it");
+}
+
 /* Prints how the site of a region takes part, after checking what it needs. */
 static gt_status check_site(const gt_job *job, size_t region, FILE *to) {
   const gt_job_region *own = &job->regions[region];
   gt_setup_cert cert;
   GT_TRY(gt_setup_check_site(job, region, &cert));
   fprintf(to, "site %s: mpirun -n %d; ", own->name, own->ranks);
+  if (job->wan.transport == GT_WAN_STORE) {
+    print_store(job->wan.store.url, to);
+    return GT_OK;
+  }
   if (cert.path[0])
     fprintf(to, "certificate %s, valid until %s; ", cert.path, cert.until);
   else

@@ -34,6 +34,11 @@ tell "another site's data are not looked for" 0 '^check: ok$' -- "${check[@]}" w
 own=(--set data.partition.by=file --set data.partition.shares=null --set regions.0.data.path=own.h5 --set regions.1.data.path=own.h5)
 tell "another site's data of the same path" 0 '^region east: not checked here: own.h5$' '^region west: 1 training' '^check: ok$' -- "${check[@]}" west "${own[@]}"
 tell "the same on a machine that submits" 0 '^region west: not checked here: own.h5$' -- "$GEOTRAIN" info apart.yaml --check=here "${own[@]}"
+mkdir objects
+for url in "file://$PWD/objects" "file://$PWD/none" s3://bucket/prefix; do
+  [[ $url = */objects ]] && words='a folder that can be written$' || words='which is not checked; '
+  tell "a store, ${url##*/}" 0 "^site west: mpirun -n 2; meets the others in $url, $words" '^check: ok$' -- "${check[@]}" west --set "wan={transport: store, store: {url: '$url'}}"
+done
 tell "one MPI job" 2 '.--region is given; expected a job of two or more regions, with wan.transport tcp' -- "$GEOTRAIN" info job.yaml --check --region west
 
 # ---- plan --write ------------------------------------------------------------------------------------------------------------------------
