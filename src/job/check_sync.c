@@ -195,9 +195,6 @@ static gt_status check_quorum(const gt_job *job, const char *source) {
   const double quorum = job->sync.quorum;
   const bool pipeline = job->pipeline.nstages > 0 || job->pipeline.search;
   if (!gt_strategy_has(job->sync.strategy, GT_HAS_OUTER) || quorum >= 1) return GT_OK;
-  if (quorum <= 0.5)
-    return GT_FAIL(GT_ERR_JOB, "%s: sync.quorum is %g; expected above 0.5, and 1 at most", source,
-                   quorum);
   if (pipeline || job->sync.central || !gt_topology_has(job->sync.topology, GT_HAS_QUORUM))
     return GT_FAIL(GT_ERR_JOB, "%s: sync.quorum is %g with %s%s; expected sync.topology hub",
                    source, quorum, pipeline || job->sync.central ? "" : "sync.topology ",

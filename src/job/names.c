@@ -65,19 +65,21 @@ static void one_of(char *buf, size_t size, const job_key *row) {
   }
 }
 
+/* Larger upper bounds only exclude mistakes, and are not part of a range. */
+#define UPPER_SAID 65536
+
 static void limits(char *buf, size_t size, const job_key *row) {
   char unit[3] = "", text[96];
-  bool upper = (row->flags & KEY_BELOW_MAX) || (row->max > 0 && row->max <= 1);
+  bool upper = (row->flags & KEY_BELOW_MAX) || (row->max > 0 && row->max <= UPPER_SAID);
   if (row->type == KEY_TIME) strcpy(unit, " s");
   snprintf(text, sizeof text, row->flags & KEY_ABOVE_MIN ? "more than %g%s" : "%g%s or more",
            row->min, unit);
   say(buf, size, text);
-  if (row->flags & KEY_AUTO) say(buf, size, " (or auto)");
-  if (!upper) return;
   snprintf(text, sizeof text,
            row->flags & KEY_BELOW_MAX ? " and less than %g%s" : " and at most %g%s", row->max,
            unit);
-  say(buf, size, text);
+  if (upper) say(buf, size, text);
+  if (row->flags & KEY_AUTO) say(buf, size, " (or auto)");
 }
 
 char *gt_job_key_range(char *buf, size_t size, const job_key *row, bool full) {

@@ -358,7 +358,7 @@ const job_key gt_job_keys[] = {
     {"sync.guard.warmup", KEY_I64, 0, AT(sync.guard.warmup), .fallback = "20", .max = 1e15,
      STRATEGIES(AVERAGING),
      .meaning = "rounds of a region, or fragment, before one can be an outlier"},
-    {"sync.quorum", KEY_REAL, KEY_ABOVE_MIN, AT(sync.quorum), .fallback = "1", .max = 1,
+    {"sync.quorum", KEY_REAL, KEY_ABOVE_MIN, AT(sync.quorum), .fallback = "1", .min = 0.5, .max = 1,
      STRATEGIES(AVERAGING),
      .meaning = "over a hub: a round ends with parts of this share of the weight, after the grace; "
                 "a later part is in the next round, with less weight"},
@@ -390,7 +390,8 @@ const job_key gt_job_keys[] = {
                 "values; mask: values at random; powersgd: factors of low rank; dgc: the largest "
                 "values of gradients, with momentum; none: float32"},
     {"sync.codec.density", KEY_REAL, KEY_ABOVE_MIN, AT(sync.codec.density), .fallback = "0.015625",
-     .max = 1, CODECS(SPARSE), .meaning = "share of the values that are sent"},
+     .max = 1, CODECS(SPARSE),
+     .meaning = "share of the values that are sent: 1/4096 or more; dgc: 1/2 or less"},
     {"sync.codec.bits", KEY_INT, 0, AT(sync.codec.bits), .fallback = "2", .min = 2, .max = 8,
      CODECS(OF(GT_CODEC_TOPK)), .meaning = "bits of a value that is sent: 2 or 8"},
     {"sync.codec.rank", KEY_INT, 0, AT(sync.codec.rank), .fallback = "4", .min = 1, .max = 1024,

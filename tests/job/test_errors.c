@@ -151,7 +151,7 @@ static void values(void) {
        "@: sync.central is \"shanghai\" and sync.local async; sync.central requires sync.local "
        "sync");
   with("sync: {strategy: sma, topology: hub, quorum: 0.5}\n",
-       "@: sync.quorum is 0.5; expected above 0.5, and 1 at most");
+       "@: sync.quorum is 0.5; expected more than 0.5 and at most 1");
   with("sync: {strategy: sma, quorum: 0.6}\n",
        "@: sync.quorum is 0.6 with sync.topology mesh; expected sync.topology hub");
   with("sync: {strategy: sma, central: shanghai, quorum: 0.6}\n",
@@ -169,12 +169,12 @@ static void values(void) {
   refused(central, "regions.1.ranks=65537",
           "@: sync.central is \"shanghai\" and regions.1.ranks 65537; with sync.central, ranks "
           "must be at most 65536");
-  with("wan: {outbox: 0}\n", "@: wan.outbox is 0; expected 1 or more");
+  with("wan: {outbox: 0}\n", "@: wan.outbox is 0; expected 1 or more and at most 1024");
   with("wan: {emulate: maybe}\n", "@: wan.emulate is \"maybe\"; expected true or false");
   with("limits: {local: 0 s}\n",
        "@: limits.local is 0 s; expected a time such as 25 ms, more than 0 s");
   with("limits: {nonfinite: 0}\n", "@: limits.nonfinite is 0; expected 1 or more");
-  with("checkpoint: {keep: 0}\n", "@: checkpoint.keep is 0; expected 1 or more");
+  with("checkpoint: {keep: 0}\n", "@: checkpoint.keep is 0; expected 1 or more and at most 63");
   with("seed: -1\n", "@: seed is -1; expected 0 or more");
   with("seed: 99999999999999999999999\n",
        "@: seed is 99999999999999999999999; expected at most 1.8e+19");
@@ -362,18 +362,21 @@ static void work(void) {
       "@: model.scale is given and model.name is lenet5; it is for model.name niser "
       "only");
   set("model={name: niser, scale: 0}", "--set: model.scale is 0; expected more than 0");
-  set("model={name: lstm, hidden: 0}", "--set: model.hidden is 0; expected 1 or more");
+  set("model={name: lstm, hidden: 0}",
+      "--set: model.hidden is 0; expected 1 or more and at most 65536");
   set("model.mlp=[64]",
       "@: model.mlp is given and model.name is lenet5; it is for model.name deepfm, mlp only");
   set("model={name: deepfm, mlp: []}",
       "@: model.mlp is empty; expected the width of 1 layer or more");
-  set("model={name: deepfm, mlp: [64, 0]}", "--set: model.mlp.1 is 0; expected 1 or more");
+  set("model={name: deepfm, mlp: [64, 0]}",
+      "--set: model.mlp.1 is 0; expected 1 or more and at most 65536");
   set("model={name: deepfm, mlp: [64.5]}",
-      "--set: model.mlp.0 is \"64.5\"; expected an integer, 1 or more");
+      "--set: model.mlp.0 is \"64.5\"; expected an integer, 1 or more and at most 65536");
   set("model={name: deepfm, mlp: [70000]}", "--set: model.mlp.0 is 70000; expected at most 65536");
   set("model={name: deepfm, mlp: 64}",
       "--set: model.mlp is \"64\"; expected a list of integers, in brackets: [64]");
-  set("model={name: deepfm, embedding: 0}", "--set: model.embedding is 0; expected 1 or more");
+  set("model={name: deepfm, embedding: 0}",
+      "--set: model.embedding is 0; expected 1 or more and at most 65536");
   set("model.parameters=2000000000",
       "--set: model.parameters is 2000000000; expected at most 1e+09");
   set("regions.0.speed=0.5",
@@ -409,9 +412,10 @@ static void slurm(void) {
   set("slurm.options=[exclusive]", "--set: slurm.options.0 is \"exclusive\"; expected an option of "
                                    "sbatch, with its dashes, as in --exclusive");
   set("regions.1.slurm.nodes=0", "--set: regions.1.slurm.nodes is 0; expected 1 or more");
-  set("slurm.cpus_per_rank=0", "--set: slurm.cpus_per_rank is 0; expected 1 or more");
-  set("slurm.signal_before=0 s",
-      "--set: slurm.signal_before is 0 s; expected a time such as 25 ms, more than 0 s");
+  set("slurm.cpus_per_rank=0",
+      "--set: slurm.cpus_per_rank is 0; expected 1 or more and at most 65535");
+  set("slurm.signal_before=0 s", "--set: slurm.signal_before is 0 s; expected a time such as 25 "
+                                 "ms, more than 0 s and at most 65535 s");
   set("slurm.signal_before=70000 s",
       "--set: slurm.signal_before is 70000 s; expected at most 65535 s");
   set("slurm.tiem=1 h", "--set: unknown key slurm.tiem; did you mean slurm.time?");

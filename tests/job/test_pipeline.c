@@ -382,7 +382,8 @@ static void wrong_values(void) {
       {"pipeline.stages=[]", "--set: pipeline.stages is an empty list; expected 1 or more entries"},
       {"pipeline.stages.0.last=[]",
        "--set: pipeline.stages.0.last is an empty list; expected 1 or more entries"},
-      {"pipeline.stages.0.workers=0", "--set: pipeline.stages.0.workers is 0; expected 1 or more"},
+      {"pipeline.stages.0.workers=0",
+       "--set: pipeline.stages.0.workers is 0; expected 1 or more and at most 65535"},
       {"pipeline.stages.0.lats=x",
        "--set: unknown key pipeline.stages.0.lats; did you mean pipeline.stages.0.last?"},
       {"pipeline.schedule=zb-h3", "--set: pipeline.schedule is \"zb-h3\"; expected one of gpipe, "
