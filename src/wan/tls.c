@@ -29,6 +29,16 @@ static const char *reason(void) {
   return text ? text : "no reason given";
 }
 
+/* Returns why a file was refused: the system's reason if it has one, otherwise OpenSSL's first; its
+   last is as general as "PEM lib". */
+static const char *file_reason(const char *path) {
+  FILE *file = fopen(path, "re");
+  const int error = !file || (fgetc(file) == EOF && ferror(file)) ? errno : 0;
+  if (file) fclose(file);
+  const char *text = ERR_reason_error_string(ERR_peek_error());
+  return error ? strerror(error) : text ? text : "no reason given";
+}
+
 static gt_status check_name(X509 *cert, const char *path, const char *region) {
   char name[GT_CERT_NAME_MAX];
   if (!gt_cert_name(cert, name)) snprintf(name, sizeof name, "none");
@@ -58,12 +68,12 @@ static gt_status read_files(gt_tls *tls, const char *ca, const char *cert, const
   SSL_CTX *c = tls->context;
   ERR_clear_error();
   if (SSL_CTX_load_verify_file(c, ca) != 1)
-    return GT_FAIL(GT_ERR_DATA, "wan.tls.ca: %s cannot be read: %s", ca, reason());
+    return GT_FAIL(GT_ERR_DATA, "wan.tls.ca: %s cannot be read: %s", ca, file_reason(ca));
   if (SSL_CTX_use_certificate_file(c, cert, SSL_FILETYPE_PEM) != 1)
-    return GT_FAIL(GT_ERR_DATA, "wan.tls.cert: %s cannot be read: %s", cert, reason());
+    return GT_FAIL(GT_ERR_DATA, "wan.tls.cert: %s cannot be read: %s", cert, file_reason(cert));
   if (SSL_CTX_use_PrivateKey_file(c, key, SSL_FILETYPE_PEM) != 1)
     return GT_FAIL(GT_ERR_DATA, "wan.tls.key: %s cannot be read, or is not the key of %s: %s", key,
-                   cert, reason());
+                   cert, file_reason(key));
   return GT_OK;
 }
 

@@ -25,7 +25,10 @@ check=("$GEOTRAIN" info apart.yaml --check --region)
 tell "a site that listens" 0 "^site east: mpirun -n 2; certificate east.pem, valid until .* UTC; listens at 127.0.0.1:$port" '^check: ok$' -- "${check[@]}" east
 tell "a site that dials" 0 '^site west: .* dials the others$' -- "${check[@]}" west
 tell "no such region" 2 '.--region is "wets", which is no region of the job; did you mean "west"' -- "${check[@]}" wets
-tell "no certificate" 3 'nowhere.pem cannot be read' -- "${check[@]}" west --set wan.tls.cert=nowhere.pem
+for key in ca cert key; do
+  tell "no file of wan.tls.$key" 3 "wan.tls.$key: nowhere.pem cannot be read.*: No such file or directory" -- "${check[@]}" west --set wan.tls.$key=nowhere.pem
+  tell "a folder for wan.tls.$key" 3 "wan.tls.$key: ca cannot be read.*: Is a directory" -- "${check[@]}" west --set wan.tls.$key=ca
+done
 tell "another region's certificate" 2 'east.pem has the name east; expected that of region west' -- "${check[@]}" west --set wan.tls.cert=east.pem --set wan.tls.key=east.key
 tell "an expired certificate" 2 'west.pem: the certificate expires at .*, before the end of a job of 86400000 s \(slurm.time\)' -- "${check[@]}" west --set slurm.time=1000d
 tell "its data" 3 'nowhere.h5' -- "${check[@]}" west --set data.partition.by=file --set data.partition.shares=null --set regions.0.data.path=far.h5 --set regions.1.data.path=nowhere.h5
