@@ -58,6 +58,13 @@ static gt_status check_row(const matrix *m, const row *r) {
   if (strcmp(r->field[FROM], r->field[TO]) == 0)
     return GT_FAIL(GT_ERR_JOB, "%s:%zu: from and to are both %.80s; expected two regions", m->file,
                    r->line, r->field[FROM]);
+  const char *rate = r->field[MBIT_S];
+  if (r->line == 1 && *rate && !strchr("0123456789.", *rate))
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "%s:1: mbit_s is \"%.80s\"; expected a number, or on line 1 also the names %s, in "
+        "this order",
+        m->file, rate, table.needed);
   for (size_t f = MBIT_S; f < FIELDS; f++)
     if (*r->field[f]) GT_TRY(field_value(m, r, f, value, sizeof value));
   return GT_OK;

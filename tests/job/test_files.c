@@ -119,8 +119,8 @@ static void matrix_mistakes(void) {
        "@:2: has 3 fields; expected from,to,mbit_s,ms and, if need be, jitter_ms,loss"},
       {"a,b,1,2,3,0.4,5\n",
        "@:1: has more than 6 fields; expected from,to,mbit_s,ms and, if need be, jitter_ms,loss"},
-      {"a,b,fast,2\n",
-       "@:1: mbit_s: \"fast Mbit/s\" is not a rate; expected a number of 0 or more with one of "
+      {"a,b,1,1\na,c,fast,2\n",
+       "@:2: mbit_s: \"fast Mbit/s\" is not a rate; expected a number of 0 or more with one of "
        "the units bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s, as in \"100 Mbit/s\""},
       {"from,to,mbit_s,ms\na,b,0,2\n",
        "@:2: mbit_s is 0 Mbit/s; expected a rate such as 100 Mbit/s, more than 0"},
@@ -130,8 +130,11 @@ static void matrix_mistakes(void) {
       {"a,b,1,2\nb,a,1,2\n\na,b,1,2\n",
        "@:4: line 1 gives the direction from a to b already; expected one"},
       {"from,to,ms,mbit_s\na,b,1,2\n",
-       "@:1: mbit_s: \"ms Mbit/s\" is not a rate; expected a number of 0 or more with one of "
-       "the units bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s, as in \"100 Mbit/s\""},
+       "@:1: mbit_s is \"ms\"; expected a number, or on line 1 also the names from,to,mbit_s,ms "
+       "and, if need be, jitter_ms,loss, in this order"},
+      {"from,to,mbit_s,ms,loss\na,b,1,2,0\n",
+       "@:1: mbit_s is \"mbit_s\"; expected a number, or on line 1 also the names "
+       "from,to,mbit_s,ms and, if need be, jitter_ms,loss, in this order"},
   };
   all_refused(MATRIX, matrix_file, cases, COUNT(cases));
 }
