@@ -16,7 +16,7 @@ printf '%s\n' "\${@:2}" >told
 [ ! -e refuse ] || { echo "geotrain: no candidate is feasible" >&2; exit 2; }
 while [ \$# -gt 1 ] && [ "\$1" != --write ]; do shift; done
 '$program' info job.yaml --set regions.1.ranks=3 --set slurm.time=90min --set plan.predicted.wall=60min --set plan.predicted.strategy=sma >"\$2"
-echo "the table of the plan"
+printf '%s\n' "the table of the plan" "" "wrote \$2; it is for 5 ranks: mpirun -n 5" "  geotrain train \$2"
 SH
 mkdir bin
 cat >bin/sbatch <<'SH'
@@ -35,6 +35,7 @@ submits() { # NAME WORDS...
 submits "dry run" job.yaml --plan --margin 0.2 --set plan.deadline=2h --run-dir run --dry-run
 ended "dry run" 0 '^#SBATCH --time=0-01:30:00$' '^#SBATCH --ntasks=5$' '^# job.yaml, written by'
 check "dry run: the table is beside the script" same "$(grep -c 'the table of the plan' err) $(grep -c 'the table of the plan' out)" "1 0"
+check "dry run: not the temporary file" same "$(grep -c 'plan.yaml\|geotrain train' err)" 0
 check "dry run: what the plan is told" same "$(head -n 6 told | paste -sd' ')" "job.yaml --set plan.deadline=2h --margin 0.2 --write"
 check "dry run: nothing is written" [ ! -e run ]
 check "dry run: nothing is left" [ ! -e "$(tail -n 1 told)" ]
