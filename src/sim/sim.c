@@ -475,10 +475,12 @@ static gt_status stuck(const gt_sim *sim) {
                    "at %.0f s of simulated time nothing moves any more: the slowest link has %g "
                    "bit/s, which signs of life alone fill; expected %g bit/s or more",
                    at, least, FILLED_BPS);
-  return GT_FAIL(GT_ERR_LIMIT,
-                 "at %.0f s of simulated time nothing moves any more; is there an outage without "
-                 "end, or a link without bandwidth?",
-                 at);
+  return GT_FAIL(
+      GT_ERR_LIMIT,
+      "at %.0f s of simulated time nothing moves any more (for %.0f s); is there an outage "
+      "without end, a link without bandwidth, or a step, message or outage that takes "
+      "longer?",
+      at, gt_seconds(STUCK));
 }
 
 static void tell_progress(const gt_sim *sim) {

@@ -214,7 +214,10 @@ static void test_stuck(void) {
                     "wan: {default: {bandwidth: 100 Mbit/s, latency: 20 ms}, "
                     "outages: [{between: [a, b], from: 0 s, for: 1e8 s}]}\n"));
   open_spec(&f);
-  must_fail(gt_sim_run(&sim, &f.spec), GT_ERR_LIMIT, "nothing moves any more");
+  must_fail(
+      gt_sim_run(&sim, &f.spec), GT_ERR_LIMIT,
+      "nothing moves any more (for 1000000 s); is there an outage without end, a link without "
+      "bandwidth, or a step, message or outage that takes longer?");
   close_fixture(&f);
 }
 
