@@ -48,7 +48,9 @@ static gt_status parse(const char *text, const char *kind, const char *example, 
   for (const unit *u = units; u->name; u++) {
     if (strcmp(u->name, end) != 0) continue;
     double value = number * u->factor;
-    if (!isfinite(value)) break;
+    if (!isfinite(value))
+      return GT_FAIL(GT_ERR_JOB, "\"%s\" is too large; expected a %s such as \"%s\"", text, kind,
+                     example);
     *out = value;
     return GT_OK;
   }
