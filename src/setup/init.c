@@ -32,6 +32,7 @@ static gt_status read_checkpoint(const gt_run *run) {
   char model[GT_SHA256_HEX];
   const char *path = run->job->train.init;
   gt_status status = gt_ckpt_source_open(&from, path, &info, &state);
+  if (status != GT_OK) status = GT_FAIL(status, "train.init %s", gt_error_text());
   gt_graph_hash(run->model, model);
   if (status == GT_OK && strcmp(model, info.model_hash) != 0)
     status =
@@ -156,7 +157,7 @@ gt_status gt_setup_check_init(const char *path) {
   gt_ckpt_source_close(from);
   gt_state_close(&state);
   gt_ckpt_info_close(&info);
-  return status;
+  return status == GT_OK ? GT_OK : GT_FAIL(status, "train.init %s", gt_error_text());
 }
 
 /* A resumed run does not need its initial parameters. */

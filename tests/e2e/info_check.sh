@@ -48,6 +48,6 @@ check "a model that no machine holds: no run" test ! -e huge
 echo 'nonsense' >choices
 looked "damaged choices" 2 'choices, line 1: "nonsense"' --check --set train.choices=choices
 looked "no choices" 2 'train.choices: no-choices cannot be opened' --check --set train.choices=no-choices
-looked "no initial model" 4 'no-model.h5' --check --set train.init=no-model.h5
+looked "no initial model" 4 'train.init no-model.h5' --check --set train.init=no-model.h5
 looked "no choices on a machine that submits" 0 "" --check=here --set train.choices=no-choices
 finish

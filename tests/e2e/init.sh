@@ -89,6 +89,8 @@ train mlp 4 job.yaml --run-dir mlp --set 'model={name: mlp, mlp: [8]}'
 start wider mlp.safetensors --set 'model={name: mlp, mlp: [9]}'
 ended "a wider layer" 4 "mlp.safetensors: mlp.0.weight is 8 x 784; expected 9 x 784, as in model mlp of this job"
 "$python" edit.py begin.safetensors short.safetensors short
+start none none.h5
+ended "no file" 4 "train.init none.h5"
 start short short.safetensors
 ended "cut off" 4 "short.safetensors: tensor .* has no valid type, shape and position"
 finish
