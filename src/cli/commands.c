@@ -253,7 +253,8 @@ const gt_command gt_commands[] = {
      "  --strict              folder: refuses a picture that cannot be read, and a class without\n"
      "                        pictures for training; without it, a warning names them\n"
      "\n"
-     "synth makes a small, learnable, deterministic data set.\n"
+     "synth makes a small, learnable, deterministic data set of 28 x 28 images: by default 4000\n"
+     "for training and 1000 for tests, of 10 classes, with seed 1.\n"
      "\n"
      "split writes FILE-1.h5 to FILE-N.h5, one per region, to the folder of FILE.h5 or to FOLDER.\n"
      "It divides the training samples as data.partition of a job with the same seed does, in "
@@ -382,7 +383,7 @@ const gt_command gt_commands[] = {
      "              the job's batch, and prints the fastest ones (docs/choices.md)\n"
      "  --out FILE  writes the choices to FILE, for train.choices, so that runs repeat to the\n"
      "              bit\n"},
-    {"selftest", "train a small model in two regions here, and compare bits: a minute",
+    {"selftest", "train a small model in two regions here, and compare bits: seconds",
      gt_cmd_selftest, false, ONE(gt_options_selftest),
      "geotrain selftest [--launcher WORDS] [--keep]\n"
      "\n"
