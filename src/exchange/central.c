@@ -297,8 +297,14 @@ static gt_status check_answer(const central *t, size_t from, const gt_frame_head
   const gt_frame_route *route = &head->route;
   const gt_allreduce *r = &t->rounds.base;
   const gt_msg_kind kind = r->base.spec.answer ? r->base.spec.answer : r->base.spec.kind;
-  const bool waits = has_answer(t);
-  const int64_t before = waits ? 0 : t->n.got, round = r->applied + 1 + waits;
+  int64_t before = t->n.got, copies = t->n.copies, round = r->applied + 1;
+  size_t i = 0;
+  for (const gt_frame_header *m; (m = gt_exchange_next_held(&r->base, from, &i));) {
+    if (before > 0 && before == copies) before = 0, round++;
+    before++;
+    copies = (int64_t)m->detail;
+  }
+  if (before > 0 && before == copies) before = 0, round++;
   if (from != *root_of(x_of(t)) || head->kind != kind || route->origin != from ||
       route->origin_rank != 0)
     return GT_FAIL(GT_ERR_FAULT,
@@ -306,7 +312,7 @@ static gt_status check_answer(const central *t, size_t from, const gt_frame_head
                    from, (int)kind, *root_of(x_of(t)));
   if ((int64_t)head->value != round || route->destination != x_of(t)->spec.self ||
       route->destination_rank != before + 1 || head->detail < route->destination_rank ||
-      head->detail > MOST || (before > 0 && (int64_t)head->detail != t->n.copies))
+      head->detail > MOST || (before > 0 && (int64_t)head->detail != copies))
     return GT_FAIL(GT_ERR_FAULT,
                    "the model of round %lld is for rank %u of %llu of region %u; expected that of "
                    "round %lld for rank %lld of region %zu",

@@ -87,6 +87,25 @@ gt_status gt_exchange_check_part(const gt_frame_header *head, size_t offset, siz
                  offset);
 }
 
+gt_status gt_exchange_check_after(const gt_frame_header *head, int64_t last) {
+  if ((int64_t)head->value > last) return GT_OK;
+  return GT_FAIL(GT_ERR_FAULT, "data is of step or round %lld; expected one after %lld",
+                 (long long)head->value, (long long)last);
+}
+
+const gt_frame_header *gt_exchange_next_held(const gt_collective *c, size_t from, size_t *i) {
+  const gt_held *h = &c->x->held.of[from];
+  while (*i < h->n && h->messages[*i].collective != c) ++*i;
+  return *i < h->n ? &h->messages[(*i)++].head : NULL;
+}
+
+int64_t gt_exchange_held(const gt_collective *c, size_t from, const gt_frame_header **last) {
+  int64_t n = 0;
+  size_t i = 0;
+  for (const gt_frame_header *m; (m = gt_exchange_next_held(c, from, &i)); n++) *last = m;
+  return n;
+}
+
 void gt_exchange_acknowledge(const gt_exchange *x, size_t from) {
   gt_outbox_ack(x->spec.outbox, region_of(x, from), 1);
 }

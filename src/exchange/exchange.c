@@ -335,24 +335,6 @@ size_t gt_exchange_body_max(const gt_exchange *x) {
   return most;
 }
 
-/* Returns GT_ERR_FAULT if the round has been applied already.  With a quorum a contribution can be
-   late, which the topology checks. */
-static gt_status check_round(const gt_allreduce *r, const gt_frame_header *head) {
-  if ((int64_t)head->value > r->applied) return GT_OK;
-  return GT_FAIL(GT_ERR_FAULT, "data is of step or round %lld; expected one after %lld",
-                 (long long)head->value, (long long)r->applied);
-}
-
-/* Returns GT_ERR_FAULT unless the message is a piece of a body, any of them. */
-static gt_status check_piece(const gt_collective *c, const gt_frame_header *head) {
-  if (!c->x->topology->in_pieces || is_empty(c, head)) return GT_OK;
-  for (size_t k = 0; k < c->npieces; k++)
-    if (head->route.offset == c->starts[k] && head->route.count == c->starts[k + 1] - c->starts[k])
-      return GT_OK;
-  return GT_FAIL(GT_ERR_FAULT, "data has %llu floats from %llu on, which is no piece of a message",
-                 (unsigned long long)head->route.count, (unsigned long long)head->route.offset);
-}
-
 gt_status gt_exchange_check(const gt_exchange *x, size_t from, const gt_frame_header *head) {
   const gt_collective *c = collective_of(x, head);
   const gt_topology_ops *topology = x->topology;
@@ -360,8 +342,9 @@ gt_status gt_exchange_check(const gt_exchange *x, size_t from, const gt_frame_he
   if (routed != topology->routed)
     return GT_FAIL(GT_ERR_FAULT, "data has %s route; expected over a %s %s", routed ? "a" : "no",
                    topology->name, topology->routed ? "one" : "none");
-  if (c->allreduce && c->spec.quorum <= 0) GT_TRY(check_round(c->allreduce, head));
-  if (x->held.of[from].n > 0) return check_piece(c, head); /* those before it come first */
+  /* with a quorum a contribution can be late, which the topology checks */
+  if (c->allreduce && c->spec.quorum <= 0)
+    GT_TRY(gt_exchange_check_after(head, c->allreduce->applied));
   if (c->allreduce && topology->allreduce->check)
     return topology->allreduce->check(c->allreduce, from, head);
   if (c->broadcast && topology->broadcast->check)

@@ -73,6 +73,11 @@ const gt_inbox_slot *gt_inbox_front(const gt_inbox *inbox, size_t peer) {
   return inbox->queues[peer].count ? slot_at(&inbox->queues[peer], 0) : NULL;
 }
 
+const gt_inbox_slot *gt_inbox_back(const gt_inbox *inbox, size_t peer) {
+  const gt_inbox_queue *queue = &inbox->queues[peer];
+  return queue->count ? slot_at(queue, queue->count - 1) : NULL;
+}
+
 void gt_inbox_pop(gt_inbox *inbox, size_t peer) {
   gt_inbox_queue *queue = &inbox->queues[peer];
   gt_inbox_slot *slot = slot_at(queue, 0);

@@ -43,6 +43,8 @@ void gt_inbox_close(gt_inbox *inbox);
 void gt_inbox_push(gt_inbox *inbox, size_t peer, int64_t value, double weight, gt_vec payload);
 /* Returns the oldest message of the peer, valid until it is popped, or NULL. */
 const gt_inbox_slot *gt_inbox_front(const gt_inbox *inbox, size_t peer);
+/* Returns the newest message of the peer, or NULL. */
+const gt_inbox_slot *gt_inbox_back(const gt_inbox *inbox, size_t peer);
 void gt_inbox_pop(gt_inbox *inbox, size_t peer);
 int64_t gt_inbox_count(const gt_inbox *inbox, size_t peer);
 bool gt_inbox_empty(const gt_inbox *inbox);

@@ -111,6 +111,16 @@ void gt_exchange_acknowledge(const gt_exchange *x, size_t from);
 /* Returns GT_ERR_FAULT unless the route of the message describes n floats from `offset` on. */
 gt_status gt_exchange_check_part(const gt_frame_header *head, size_t offset, size_t n);
 
+/* Returns GT_ERR_FAULT unless the message is of a step or round after `last`. */
+gt_status gt_exchange_check_after(const gt_frame_header *head, int64_t last);
+
+/* Returns the header of the collective's next held message from the region, and moves *i, at first
+   0, behind it; NULL: it was the last one.  A check of a message counts held ones as taken. */
+const gt_frame_header *gt_exchange_next_held(const gt_collective *c, size_t from, size_t *i);
+/* Returns the number of the collective's held messages from the region; *last: the header of the
+   newest one, unchanged if there is none. */
+int64_t gt_exchange_held(const gt_collective *c, size_t from, const gt_frame_header **last);
+
 /* Origin of a body.  OWN: numbers of this region alone.  PASSED: received bytes that are forwarded
    unchanged.  SUM: a sum computed in this region.  A codec encodes OWN and SUM. */
 typedef enum { GT_BODY_OWN, GT_BODY_PASSED, GT_BODY_SUM } gt_body;

@@ -40,6 +40,15 @@ static void post_own(gt_allreduce *r) {
   post_to_others(&r->base, &m);
 }
 
+/* Expects a round after those of the region's pending contributions. */
+static gt_status rounds_check(const gt_allreduce *r, size_t from, const gt_frame_header *head) {
+  const gt_inbox_slot *queued = gt_inbox_back(inbox_of(r), from);
+  const gt_frame_header *held = NULL;
+  if (gt_exchange_held(&r->base, from, &held))
+    return gt_exchange_check_after(head, (int64_t)held->value);
+  return gt_exchange_check_after(head, queued ? queued->value : r->applied);
+}
+
 static bool rounds_receive(gt_allreduce *r, size_t from, const gt_frame_header *head, gt_vec body) {
   gt_inbox_push(&of(r)->inbox, from, (int64_t)head->value, 0, body);
   return true;
@@ -99,6 +108,7 @@ static const gt_allreduce_ops mesh_allreduce = {
     .close = rounds_close,
     .next = rounds_next,
     .receive = rounds_receive,
+    .check = rounds_check,
     .again = gt_rounds_again,
     .settled = rounds_settled,
     .state = rounds_state,

@@ -206,8 +206,10 @@ static bool turns_receive(gt_allreduce *r, size_t from, const gt_frame_header *h
 /* Expects the chunk that follows the pending ones.  A sum without contributions has 0 floats. */
 static gt_status turns_check(const gt_allreduce *r, size_t from, const gt_frame_header *head) {
   const turns *t = (const turns *)r;
+  const gt_frame_header *last = NULL;
   const int64_t hops = (int64_t)nregions_of(t) - 1,
-                step = (t->step + gt_inbox_count(&t->inbox, from)) % (2 * hops);
+                pending = gt_inbox_count(&t->inbox, from) + gt_exchange_held(&r->base, from, &last),
+                step = (t->step + pending) % (2 * hops);
   const size_t chunk = chunk_behind(t, (size_t)(step < hops ? step + 1 : step - hops));
   const double weight = head->route.weight;
   if (from != t->before)

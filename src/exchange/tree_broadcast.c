@@ -227,15 +227,19 @@ static gt_status casts_check(const gt_broadcast *b, size_t from, const gt_frame_
   const casts *c = (const casts *)b;
   const gt_exchange *x = x_of(c);
   const size_t region = head->route.origin;
+  const int64_t npieces = (int64_t)b->base.npieces;
   bool near = false;
   for (size_t i = 0; i < x->tree.nneighbours; i++) near |= x->tree.neighbours[i] == from;
   if (!near || region >= x->spec.nregions || region == x->spec.self)
     return GT_FAIL(GT_ERR_FAULT, "data of origin %zu cannot come from here", region);
   const origin *o = &c->origins[region];
-  if ((int64_t)head->value <= o->value)
-    return GT_FAIL(GT_ERR_FAULT, "data is of step %lld; expected one after %lld",
-                   (long long)head->value, (long long)o->value);
-  return gt_exchange_check_part(head, b->base.starts[o->got], floats_of(c, (size_t)o->got));
+  int64_t pieces = o->got, last = o->value;
+  size_t i = 0;
+  for (const gt_frame_header *m; (m = gt_exchange_next_held(&b->base, from, &i));)
+    if (m->route.origin == region && ++pieces % npieces == 0) last = (int64_t)m->value;
+  const size_t piece = (size_t)(pieces % npieces);
+  GT_TRY(gt_exchange_check_after(head, last));
+  return gt_exchange_check_part(head, b->base.starts[piece], floats_of(c, piece));
 }
 
 static bool casts_receive(gt_broadcast *b, size_t from, const gt_frame_header *head, gt_vec body) {

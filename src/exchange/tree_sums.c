@@ -313,14 +313,25 @@ static bool take_mean(sums *t, const gt_frame_header *head, gt_vec body) {
   return true;
 }
 
-/* With a quorum.  A contribution is of the next round at most. */
-static gt_status check_round(const gt_allreduce *r, const gt_frame_header *head, int64_t before,
-                             bool above) {
+/* Checks the round of a child's piece, which follows the newest pending one, `queued` or `held`.
+   The pieces of a contribution are of one round, and with a quorum of the next round at most. */
+static gt_status check_round(const sums *t, size_t term, const gt_frame_header *head, int64_t piece,
+                             const gt_inbox_slot *queued, const gt_frame_header *held) {
+  const gt_allreduce *r = &t->base;
   const int64_t round = (int64_t)head->value,
                 newest = r->applied > r->target ? r->applied : r->target;
-  if (round > before && (above || round <= newest + 1)) return GT_OK;
-  return GT_FAIL(GT_ERR_FAULT, "data is of round %lld; expected one after %lld%s", (long long)round,
-                 (long long)before, above ? "" : ", at most the next one");
+  const bool begun = t->adding && t->takes[term] && !has_quorum(t); /* a late one is not of it */
+  const int64_t last = held     ? (int64_t)held->value
+                       : queued ? queued->value
+                       : begun  ? t->adding
+                                : t->taken[term];
+  if (has_quorum(t) && round > newest + 1)
+    return GT_FAIL(GT_ERR_FAULT, "data is of round %lld; expected %lld at most", (long long)round,
+                   (long long)newest + 1);
+  if (piece == 0 || !(held || queued || begun)) return gt_exchange_check_after(head, last);
+  if (round == last) return GT_OK;
+  return GT_FAIL(GT_ERR_FAULT, "data is of round %lld; expected %lld, as the pieces before it",
+                 (long long)round, (long long)last);
 }
 
 /* Expects, from a child, the piece that follows its pending ones.  Expects, from the parent, the
@@ -338,11 +349,17 @@ static gt_status sums_check(const gt_allreduce *r, size_t from, const gt_frame_h
   if (!(weight > 0 && weight < 2) && !(weight == 0 && r->base.spec.abstains))
     return GT_FAIL(GT_ERR_FAULT, "data of a sum has weight %g; expected above 0, and 1 at most",
                    weight);
-  int64_t piece = t->got % (int64_t)t->base.base.npieces;
+  const gt_frame_header *held = NULL;
+  int64_t piece = gt_exchange_held(&r->base, from, &held);
+  if (above)
+    piece += t->got;
+  else
+    piece += gt_inbox_count(&t->inbox, from) + (t->adding && t->takes[term] ? t->added : 0);
+  piece %= (int64_t)t->base.base.npieces;
   if (!above)
-    piece = (gt_inbox_count(&t->inbox, from) + (t->adding && t->takes[term] ? t->added : 0)) %
-            (int64_t)t->base.base.npieces;
-  if (has_quorum(t)) GT_TRY(check_round(r, head, above ? r->applied : t->taken[term], above));
+    GT_TRY(check_round(t, term, head, piece, gt_inbox_back(&t->inbox, from), held));
+  else if (has_quorum(t))
+    GT_TRY(gt_exchange_check_after(head, r->applied));
   const gt_vec expected = piece_of(t, piece);
   return gt_exchange_check_part(head, first_of(t, piece), weight > 0 ? expected.n : 0);
 }

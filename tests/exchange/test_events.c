@@ -9,7 +9,7 @@
 #define POSTS   16
 
 static const double weights[REGIONS] = {0.25, 0.25, 0.25, 0.25};
-static const size_t hub[REGIONS] = {SELF, SELF, SELF, SELF};
+static const size_t hub[REGIONS] = {SELF, SELF, SELF, SELF}, ring[] = {1, 2, 0};
 
 /* Region SELF. */
 typedef struct {
@@ -92,7 +92,7 @@ static void open_region(region *r, gt_topology topology, size_t nregions) {
                                  .inflight = POSTS,
                                  .with_memory = true,
                                  .topology = topology,
-                                 .next = topology == GT_TOPOLOGY_MESH ? NULL : hub,
+                                 .next = topology == GT_TOPOLOGY_RING ? ring : hub,
                                  .piece = FLOATS,
                                  .outbox = r->outbox};
   r->exchange = gt_exchange_create(&spec);
@@ -105,15 +105,21 @@ static void close_region(region *r) {
   gt_outbox_close(r->outbox);
 }
 
+static gt_frame_header head_of(size_t from, gt_msg_kind kind, uint64_t value, bool routed) {
+  gt_frame_header head = {.kind = (uint8_t)kind,
+                          .value = value,
+                          .from = (uint16_t)from,
+                          .message_bytes = FLOATS * sizeof(float)};
+  if (!routed) return head;
+  head.flags = GT_FRAME_ROUTED;
+  head.route = (gt_frame_route){.origin = (uint16_t)from, .count = FLOATS};
+  return head;
+}
+
 /* Receives a message of a region, whose floats are its number. */
 static void receive(region *r, size_t from, gt_msg_kind kind, uint64_t value, bool routed) {
-  float body[FLOATS] = {(float)from, (float)from};
-  gt_frame_header head = {
-      .kind = (uint8_t)kind, .value = value, .from = (uint16_t)from, .message_bytes = sizeof body};
-  if (routed) {
-    head.flags = GT_FRAME_ROUTED;
-    head.route = (gt_frame_route){.origin = (uint16_t)from, .count = FLOATS};
-  }
+  const float body[FLOATS] = {(float)from, (float)from};
+  const gt_frame_header head = head_of(from, kind, value, routed);
   must(gt_exchange_check(r->exchange, from, &head));
   assert_int_equal(gt_exchange_receive(r->exchange, from, &head, body), GT_RECEIPT_TAKEN);
 }
@@ -149,8 +155,8 @@ static void test_models_take_turns(void) {
   close_region(&r);
 }
 
-static void open_rounds(region *r) {
-  open_region(r, GT_TOPOLOGY_MESH, 3);
+static void open_rounds(region *r, gt_topology topology) {
+  open_region(r, topology, 3);
   const gt_collective_spec spec = spec_of(r, GT_MSG_UPDATE, take_means);
   r->rounds = gt_allreduce_open(r->exchange, &spec, gt_vec_of(r->own, FLOATS), gt_vec_of(NULL, 0));
 }
@@ -160,7 +166,7 @@ static void open_rounds(region *r) {
 static void test_a_resume_ends_old_rounds_without_those_that_were_done(void) {
   region before, r;
   gt_state saved = {0};
-  open_rounds(&before);
+  open_rounds(&before, GT_TOPOLOGY_MESH);
   gt_allreduce_contribute(before.rounds);
   take_means(&before);
   receive(&before, 1, GT_MSG_UPDATE, 1, false);
@@ -169,7 +175,7 @@ static void test_a_resume_ends_old_rounds_without_those_that_were_done(void) {
   gt_allreduce_leave(before.rounds);
   must(gt_allreduce_state(before.rounds, (gt_state_direction){.to = &saved}));
 
-  open_rounds(&r);
+  open_rounds(&r, GT_TOPOLOGY_MESH);
   must(gt_allreduce_state(r.rounds, (gt_state_direction){.from = &saved}));
   gt_exchange_start(r.exchange);
   receive(&r, 2, GT_MSG_UPDATE, 2, false);
@@ -186,4 +192,49 @@ static void test_a_resume_ends_old_rounds_without_those_that_were_done(void) {
   close_region(&before);
 }
 
-TESTS(test_models_take_turns, test_a_resume_ends_old_rounds_without_those_that_were_done)
+/* A region's contributions are of ascending rounds, whether the first of them has been queued or is
+   held. */
+static void test_a_round_comes_once(void) {
+  static const gt_topology topologies[] = {GT_TOPOLOGY_MESH, GT_TOPOLOGY_HUB};
+  for (size_t i = 0; i < 4; i++) {
+    region r;
+    const bool paused = i % 2, routed = topologies[i / 2] == GT_TOPOLOGY_HUB;
+    open_rounds(&r, topologies[i / 2]);
+    gt_exchange_pause(r.exchange, paused);
+    gt_frame_header head = head_of(1, GT_MSG_UPDATE, 4, routed);
+    const float body[FLOATS] = {0};
+    head.route.weight = weights[1];
+    must(gt_exchange_check(r.exchange, 1, &head));
+    assert_int_equal(gt_exchange_receive(r.exchange, 1, &head, body),
+                     paused ? GT_RECEIPT_HELD : GT_RECEIPT_TAKEN);
+    must_fail(gt_exchange_check(r.exchange, 1, &head), GT_ERR_FAULT, "round 4; expected one after");
+    head.value = 5;
+    must(gt_exchange_check(r.exchange, 1, &head));
+    close_region(&r);
+  }
+}
+
+/* Of 2 floats, chunks 0 and 1 of 3 have 0 and 1 floats: the region before sends chunks 2, 1, 0
+   and 2. */
+static void test_chunks_behind_held_ones(void) {
+  region r;
+  open_rounds(&r, GT_TOPOLOGY_RING);
+  gt_exchange_pause(r.exchange, true);
+  static const gt_frame_route chunks[] = {
+      {.offset = 1, .count = 1}, {.count = 1}, {.count = 0}, {.offset = 1, .count = 1}};
+  for (size_t i = 0; i < COUNT(chunks); i++) {
+    gt_frame_header head = head_of(2, GT_MSG_UPDATE, 1, true);
+    const float body[FLOATS] = {0};
+    head.route.weight = weights[2];
+    must_fail(gt_exchange_check(r.exchange, 2, &head), GT_ERR_FAULT, "2 floats from 0 on");
+    head.route.offset = chunks[i].offset;
+    head.route.count = chunks[i].count;
+    head.message_bytes = chunks[i].count * sizeof(float);
+    must(gt_exchange_check(r.exchange, 2, &head));
+    assert_int_equal(gt_exchange_receive(r.exchange, 2, &head, body), GT_RECEIPT_HELD);
+  }
+  close_region(&r);
+}
+
+TESTS(test_models_take_turns, test_a_resume_ends_old_rounds_without_those_that_were_done,
+      test_a_round_comes_once, test_chunks_behind_held_ones)

@@ -164,13 +164,13 @@ static void test_routes_of_updates(void) {
   h.route.origin = 3;
   refused(w, &h, "origin 3 cannot");
   h = head, h.value = 0;
-  refused(w, &h, "step 0");
+  refused(w, &h, "step or round 0");
   h = head, h.route.origin = 2; /* forwarded */
   taken(w, &h);
   w_close(w);
 }
 
-/* Behind a message that must wait, every one must be a piece of a message. */
+/* A message behind one that must wait is checked as if that one had been taken. */
 static void test_pieces_that_wait(void) {
   world *w = open_hub("asgd", 3, 1);
   gt_frame_header head = routed("asgd");
@@ -182,10 +182,18 @@ static void test_pieces_that_wait(void) {
   }
   gt_frame_header h = head;
   h.sequence = 31;
-  h.route.offset = 3;
-  refused(w, &h, "6 floats from 3 on, which is no piece");
+  h.route.offset = 0;
+  refused(w, &h, "step or round 10; expected one after 10");
+  h.value = 11;
+  h.route.offset = W_PIECE;
+  refused(w, &h, "6 floats from 6 on; expected 6 from 0 on");
   h.route.offset = 0, h.route.count = 12, h.message_bytes = 12 * sizeof(float);
-  refused(w, &h, "12 floats from 0 on, which is no piece");
+  refused(w, &h, "12 floats from 0 on; expected 6 from 0 on");
+  h.route.count = W_PIECE, h.message_bytes = W_PIECE * sizeof(float);
+  h.route.origin = 1;
+  refused(w, &h, "origin 1 cannot");
+  h.route.origin = 40000;
+  refused(w, &h, "origin 40000 cannot");
   w_close(w);
 }
 
