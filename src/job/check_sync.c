@@ -109,6 +109,11 @@ static gt_status check_fragments(const gt_job *job, const char *source) {
 
 static gt_status check_outer(const gt_job *job, const char *source) {
   const double lr_min = job->sync.outer.lr_min;
+  if (job->sync.outer.name == GT_OUTER_NESTEROV && job->sync.outer.momentum <= 0)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: sync.outer.name is nesterov and sync.outer.momentum 0; expected a momentum "
+                   "above 0, or sync.outer.name sgd",
+                   source);
   if (job->sync.outer.name == GT_OUTER_NONE || lr_min == 0) return GT_OK;
   if (job->pipeline.nstages > 0 || job->pipeline.search)
     return GT_FAIL(GT_ERR_JOB, "%s: sync.outer.lr_min is %g with a pipeline; expected 0", source,

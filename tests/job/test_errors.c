@@ -255,6 +255,9 @@ static void across_keys(void) {
       "@: train.schedule.lr_min is 1; expected at most train.optimizer.lr, 0.1");
   set("sync={strategy: sma, outer: {name: sgd, lr: 0.5, lr_min: 0.7}}",
       "@: sync.outer.lr_min is 0.7; expected at most sync.outer.lr, 0.5");
+  set("sync={strategy: sma, outer: {name: nesterov, momentum: 0}}",
+      "@: sync.outer.name is nesterov and sync.outer.momentum 0; expected a momentum above 0, or "
+      "sync.outer.name sgd");
   set("train.optimizer.nesterov=true", "@: train.optimizer.nesterov is true and "
                                        "train.optimizer.momentum 0; expected a momentum above 0");
   set("compute={samples_per_s: 5, step: 1 s}",
