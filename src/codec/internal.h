@@ -110,9 +110,9 @@ static inline float gt_codec_scale(const gt_codec *codec, const float *a, size_t
   return largest < 0x1p-100F ? 0.0F : largest;
 }
 
-/* True for a scale that a codec writes: finite and not negative. */
+/* True for a scale that a codec writes: not negative, and finite times any code, from -128. */
 static inline bool gt_codec_is_scale(float scale) {
-  return scale >= 0.0F && scale <= 0x1p121F;
+  return scale >= 0.0F && scale < 0x1p121F;
 }
 
 /* True if n float32 values are finite. */

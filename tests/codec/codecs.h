@@ -37,6 +37,12 @@ static const codec_case cases[] = {
     {"dgc, warm-up", GT_CODEC_DGC, {.decay = 0.9F, .density = 0.001, .warmup = 10}}};
 enum { CASES = sizeof cases / sizeof *cases };
 
+/* Scale of a decoded payload.  Of powersgd a product of finite factors can be infinite, as can any
+   sum of float32 messages. */
+static inline float decode_scale(gt_codec_kind kind) {
+  return kind == GT_CODEC_POWERSGD ? 0x1p-20F : 1.0F;
+}
+
 static gt_rng rng;
 
 static inline gt_codec *opened(const codec_case *c) {

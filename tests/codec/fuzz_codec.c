@@ -1,6 +1,6 @@
-/* Payloads from anywhere: refused, or decoded within the range.  The first byte selects the codec;
-   the second one: bytes instead of a whole payload, or changes of three bytes each (a place and a
-   value) to one that the codec wrote. */
+/* Payloads from anywhere: refused, or decoded to finite values within the range.  The first byte
+   selects the codec; the second one: bytes instead of a whole payload, or changes of three bytes
+   each (a place and a value) to one that the codec wrote. */
 #include "codecs.h"
 
 #include <stdlib.h>
@@ -36,8 +36,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     for (size_t i = 2; i + 3 <= size; i += 3)
       payload[(size_t)(data[i] << 8 | data[i + 1]) % length] = data[i + 2];
   const gt_codec_turn turn = {.round = 1, .step = gt_codec_facts_of(cases[c].kind).steps - 1};
-  if (gt_codec_check(codecs[c], &turn, payload, length) == GT_OK)
-    gt_codec_add(codecs[c], &turn, payload, 0x1p-20F, y);
+  if (gt_codec_check(codecs[c], &turn, payload, length) == GT_OK) {
+    memset(y, 0, VALUES * sizeof *y);
+    gt_codec_add(codecs[c], &turn, payload, decode_scale(cases[c].kind), y);
+    if (cases[c].kind != GT_CODEC_POWERSGD && !gt_vec_finite(gt_vec_of(y, VALUES)))
+      gt_bug("%s: a payload has a value that is not finite", cases[c].name);
+  }
   free(payload);
   return 0;
 }

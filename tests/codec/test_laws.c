@@ -142,6 +142,32 @@ static void nonfinite_is_not_sent(void) {
   }
 }
 
+/* The largest scale is one whose product with code -128 is finite, although no codec writes that
+   code. */
+static void huge_scale_is_refused(void) {
+  for (size_t c = 0; c < CASES; c++) {
+    const gt_codec_kind kind = cases[c].kind;
+    const bool picks = kind == GT_CODEC_TOPK && cases[c].spec.bits == 8;
+    const size_t positions = picks ? (size_t)ceil(GT_CODEC_CHUNK * cases[c].spec.density) : 0;
+    if (kind != GT_CODEC_INT8 && !picks) continue;
+    gt_codec *codec = opened(&cases[c]);
+    unsigned char *payload = payload_of(codec, kind);
+    float *x = filled(), *y = GT_NEW_ARRAY(float, VALUES), scale = 0x1p121F;
+    gt_codec_turn turn = {.round = 1};
+    const size_t bytes = encode_alone(codec, kind, &turn, x, NULL, payload);
+    payload[sizeof scale + (positions * 12 + 7) / 8] = 0x80;
+    memcpy(payload, &scale, sizeof scale);
+    must_fail(gt_codec_check(codec, &turn, payload, bytes), GT_ERR_FAULT, "malformed");
+    scale = nextafterf(scale, 0.0F);
+    memcpy(payload, &scale, sizeof scale);
+    must(gt_codec_check(codec, &turn, payload, bytes));
+    gt_codec_add(codec, &turn, payload, 1.0F, y);
+    assert_true(gt_vec_finite(gt_vec_of(y, VALUES)));
+    gt_free(y), gt_free(x), gt_free(payload);
+    gt_codec_close(codec);
+  }
+}
+
 /* Truncated, longer, or changed in any byte: refused, or decoded to finite values within the range.
    */
 static void malformed_is_refused(void) {
@@ -168,7 +194,8 @@ static void malformed_is_refused(void) {
         refused++;
         continue;
       }
-      gt_codec_add(codec, &turn, exact, 0x1p-10F, y);
+      memset(y, 0, VALUES * sizeof *y);
+      gt_codec_add(codec, &turn, exact, decode_scale(kind), y);
       assert_true(gt_vec_finite(gt_vec_of(y, VALUES)));
     }
     if (kind != GT_CODEC_INT8 && kind != GT_CODEC_E3M0) assert_true(refused > 0);
@@ -296,6 +323,6 @@ static void parameters_are_checked(void) {
 int main(void) {
   rng = gt_rng_make(44, GT_RNG_TEST, 0, 0);
   return RUN_TESTS(NULL, NULL, feedback_loses_nothing, all_arrives_at_last, parts_are_the_whole,
-                   nonfinite_is_not_sent, malformed_is_refused, same_bits_everywhere,
-                   payloads_add_up, parameters_are_checked);
+                   nonfinite_is_not_sent, huge_scale_is_refused, malformed_is_refused,
+                   same_bits_everywhere, payloads_add_up, parameters_are_checked);
 }
