@@ -195,6 +195,10 @@ size_t gt_coder_encode(gt_coder *coder, bool sum, const gt_codec_turn *turn, voi
   return bytes;
 }
 
+bool gt_coder_accepts(const gt_coder *coder) {
+  return gt_codec_accepts(coder->codec, coder->sent.data);
+}
+
 /* ---- receiving ------------------------------------------------------------------------------- */
 
 gt_status gt_coder_check(const gt_coder *coder, const gt_codec_turn *turn, const void *body,

@@ -36,6 +36,9 @@ gt_vec gt_coder_sent(const gt_coder *coder);
    gt_coder_bound. */
 size_t gt_coder_encode(gt_coder *coder, bool sum, const gt_codec_turn *turn, void *payload);
 
+/* True if the codec accepts gt_coder_sent. */
+bool gt_coder_accepts(const gt_coder *coder);
+
 /* Checks a received body; call it before any other use.  GT_ERR_FAULT: the codec does not write
    such a body. */
 gt_status gt_coder_check(const gt_coder *coder, const gt_codec_turn *turn, const void *body,

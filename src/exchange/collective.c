@@ -122,9 +122,12 @@ static void contribute(gt_allreduce *r) {
 static void pack(gt_allreduce *r, gt_allreduce *to, size_t step) {
   const gt_codec_turn turn = {
       .round = (uint64_t)to->own, .sender = (uint32_t)r->base.x->spec.self, .step = step};
+  const size_t bound = gt_coder_bound(r->packer, &turn);
   if (step == 0) gt_vec_copy(gt_coder_sent(r->packer), r->whole);
-  if (gt_coder_encode(r->packer, false, &turn, to->a.data) < gt_coder_bound(r->packer, &turn))
+  if (gt_coder_encode(r->packer, false, &turn, to->a.data) < bound)
     to->a.data[0] = NAN;
+  else if (bound == 0 && to->a.data) /* the float that payload_of adds tells it */
+    to->a.data[0] = gt_coder_accepts(r->packer) ? 0 : NAN;
 }
 
 static gt_allreduce *take_part(gt_allreduce *r, bool abstains) {

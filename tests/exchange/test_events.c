@@ -21,6 +21,7 @@ typedef struct {
   size_t to[POSTS]; /* destination of each posted message */
   gt_frame_header heads[POSTS];
   uint64_t cookies[POSTS];
+  float first[POSTS]; /* float of each posted message */
   size_t nposts;
   float mean[FLOATS], share; /* of the last round */
   int64_t applied;           /* rounds */
@@ -31,7 +32,8 @@ typedef struct {
 static void send(void *ctx, size_t to, const gt_frame_header *head, const void *body, size_t bytes,
                  uint64_t cookie) {
   region *r = ctx;
-  assert_true(r->nposts < POSTS && bytes == FLOATS * sizeof(float) && body);
+  assert_true(r->nposts < POSTS && bytes >= sizeof(float) && bytes <= FLOATS * sizeof(float));
+  memcpy(&r->first[r->nposts], body, sizeof(float));
   r->heads[r->nposts] = *head;
   r->cookies[r->nposts] = cookie;
   r->to[r->nposts++] = to;
@@ -76,7 +78,8 @@ static gt_collective_spec spec_of(region *r, gt_msg_kind kind, void (*changed)(v
       .owner = "test/", .kind = kind, .changed = changed, .received = take_model, .ctx = r};
 }
 
-static void open_region(region *r, gt_topology topology, size_t nregions) {
+static void open_region(region *r, gt_topology topology, size_t nregions,
+                        const gt_exchange_codec *codec) {
   *r = (region){.own = {7, 8}};
   const gt_outbox_spec outbox = {.nregions = nregions,
                                  .self = SELF,
@@ -94,6 +97,7 @@ static void open_region(region *r, gt_topology topology, size_t nregions) {
                                  .topology = topology,
                                  .next = topology == GT_TOPOLOGY_RING ? ring : hub,
                                  .piece = FLOATS,
+                                 .codec = codec,
                                  .outbox = r->outbox};
   r->exchange = gt_exchange_create(&spec);
 }
@@ -140,7 +144,7 @@ static void assert_next_model_there(region *r, size_t origin, uint64_t value) {
 /* A region that sends often does not keep the models of others from a slow link. */
 static void test_models_take_turns(void) {
   region r;
-  open_region(&r, GT_TOPOLOGY_HUB, REGIONS);
+  open_region(&r, GT_TOPOLOGY_HUB, REGIONS, NULL);
   const gt_collective_spec spec = spec_of(&r, GT_MSG_STATE, nothing);
   r.models = gt_broadcast_open(r.exchange, &spec, FLOATS, true);
   occupy(&r, 3);
@@ -155,8 +159,8 @@ static void test_models_take_turns(void) {
   close_region(&r);
 }
 
-static void open_rounds(region *r, gt_topology topology) {
-  open_region(r, topology, 3);
+static void open_rounds(region *r, gt_topology topology, const gt_exchange_codec *codec) {
+  open_region(r, topology, 3, codec);
   const gt_collective_spec spec = spec_of(r, GT_MSG_UPDATE, take_means);
   r->rounds = gt_allreduce_open(r->exchange, &spec, gt_vec_of(r->own, FLOATS), gt_vec_of(NULL, 0));
 }
@@ -166,7 +170,7 @@ static void open_rounds(region *r, gt_topology topology) {
 static void test_a_resume_ends_old_rounds_without_those_that_were_done(void) {
   region before, r;
   gt_state saved = {0};
-  open_rounds(&before, GT_TOPOLOGY_MESH);
+  open_rounds(&before, GT_TOPOLOGY_MESH, NULL);
   gt_allreduce_contribute(before.rounds);
   take_means(&before);
   receive(&before, 1, GT_MSG_UPDATE, 1, false);
@@ -175,7 +179,7 @@ static void test_a_resume_ends_old_rounds_without_those_that_were_done(void) {
   gt_allreduce_leave(before.rounds);
   must(gt_allreduce_state(before.rounds, (gt_state_direction){.to = &saved}));
 
-  open_rounds(&r, GT_TOPOLOGY_MESH);
+  open_rounds(&r, GT_TOPOLOGY_MESH, NULL);
   must(gt_allreduce_state(r.rounds, (gt_state_direction){.from = &saved}));
   gt_exchange_start(r.exchange);
   receive(&r, 2, GT_MSG_UPDATE, 2, false);
@@ -199,7 +203,7 @@ static void test_a_round_comes_once(void) {
   for (size_t i = 0; i < 4; i++) {
     region r;
     const bool paused = i % 2, routed = topologies[i / 2] == GT_TOPOLOGY_HUB;
-    open_rounds(&r, topologies[i / 2]);
+    open_rounds(&r, topologies[i / 2], NULL);
     gt_exchange_pause(r.exchange, paused);
     gt_frame_header head = head_of(1, GT_MSG_UPDATE, 4, routed);
     const float body[FLOATS] = {0};
@@ -218,7 +222,7 @@ static void test_a_round_comes_once(void) {
    and 2. */
 static void test_chunks_behind_held_ones(void) {
   region r;
-  open_rounds(&r, GT_TOPOLOGY_RING);
+  open_rounds(&r, GT_TOPOLOGY_RING, NULL);
   gt_exchange_pause(r.exchange, true);
   static const gt_frame_route chunks[] = {
       {.offset = 1, .count = 1}, {.count = 1}, {.count = 0}, {.offset = 1, .count = 1}};
@@ -236,5 +240,25 @@ static void test_chunks_behind_held_ones(void) {
   close_region(&r);
 }
 
+/* powersgd sends a vector as it is, in its second step: the first one has nothing but this. */
+static void test_nonfinite_without_factors(void) {
+  static const gt_view vector = {.name = "v", .count = FLOATS, .shape = {FLOATS}, .ndims = 1};
+  const gt_exchange_codec codec = {.kind = GT_CODEC_POWERSGD,
+                                   .spec = {.rank = 4, .decay = 1},
+                                   .tensors = &vector,
+                                   .ntensors = 1};
+  static const float own[] = {NAN, INFINITY, 0x1p121F, 1};
+  for (size_t i = 0; i < COUNT(own); i++) {
+    region r;
+    open_rounds(&r, GT_TOPOLOGY_MESH, &codec);
+    r.own[1] = own[i];
+    gt_allreduce_contribute(r.rounds);
+    take_means(&r);
+    assert_int_equal(r.nposts, 2);
+    assert_int_equal(isnan(r.first[0]), own[i] != 1);
+    close_region(&r);
+  }
+}
+
 TESTS(test_models_take_turns, test_a_resume_ends_old_rounds_without_those_that_were_done,
-      test_a_round_comes_once, test_chunks_behind_held_ones)
+      test_a_round_comes_once, test_chunks_behind_held_ones, test_nonfinite_without_factors)
