@@ -150,9 +150,10 @@ static const float *gather(const gt_codec *codec, const gt_codec_tensor *t, cons
 static void settle(const gt_codec *codec, const gt_codec_turn *turn, const gt_codec_tensor *t,
                    const unsigned char *in, float *r) {
   if (!r || !last_step(codec, turn->step)) return;
-  if (t->dense)
-    memset(r + t->offset, 0, t->count * sizeof *r);
-  else if (codec->ops->settle)
+  if (t->dense) {
+    if (!codec->ops->gather) /* of dgc, r is the momentum, which a whole tensor keeps */
+      memset(r + t->offset, 0, t->count * sizeof *r);
+  } else if (codec->ops->settle)
     codec->ops->settle(codec, turn, t, in, r);
   else
     codec->ops->add(codec, turn, t, in, -1.0F, r + t->offset);

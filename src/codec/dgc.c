@@ -1,7 +1,8 @@
 /* dgc: deep gradient compression (Lin et al. 2018, arXiv 1712.01887), for gradients of every step.
    Feedback of its own: u = m u + x, v = v + u; the largest v of each tensor are sent as float32,
    and u and v become 0 there (momentum correction and masking, algorithm 4).  The threshold comes
-   from a sample; a chunk sends at most CROWD times its share.  During the first `warmup` rounds the
+   from a sample; a chunk sends at most CROWD times its share.  Of a tensor that is sent whole, u is
+   sent, which remains: plain momentum.  During the first `warmup` rounds the
    density falls from 1/4 by factors of 4 (section 3.3).
 
    Payload of a chunk: uint16 count, positions, float32 values. */
