@@ -73,6 +73,8 @@ const char *gt_job_unsound_codec(const gt_job *job, gt_strategy strategy, gt_cod
   if (gt_codec_has(codec, GT_MOMENTUM) &&
       (job->train.optimizer.name != GT_OPTIMIZER_SGD || job->train.optimizer.momentum > 0))
     return "the codec has momentum of its own; it requires optimizer sgd with momentum 0";
+  if (gt_codec_has(codec, GT_MOMENTUM) && !mesh)
+    return "the codec would apply its momentum to sums, too; it requires topology mesh";
   if (gt_codec_has(codec, GT_DEPENDENT) && gt_strategy_has(strategy, GT_HAS_UPDATES | GT_HAS_MERGE))
     return "the codec adds up twice before it decodes; it requires ssgd or sma";
   if (gt_strategy_has(strategy, GT_HAS_OUTER) && job->sync.quorum < 1 &&

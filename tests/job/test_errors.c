@@ -162,6 +162,9 @@ static void values(void) {
   with("sync: {strategy: sma, topology: hub, quorum: 0.6}\nplan: {codecs: [powersgd]}\n",
        "@: plan.codecs is powersgd with strategy sma and topology hub: the codec's payloads add up "
        "within one round; it requires sync.quorum 1");
+  with("sync: {strategy: ssgd, topology: tree, codec: {name: dgc}}\n",
+       "@: sync.codec.name is dgc with strategy ssgd and topology tree: the codec would apply its "
+       "momentum to sums, too; it requires topology mesh");
   with("sync: {strategy: sma, central: shanghai, guard: {outlier: 3}}\n",
        "@: sync.guard is given with sync.central; expected one message of each region");
   char central[1024];

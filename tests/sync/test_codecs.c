@@ -38,7 +38,9 @@ static void test_identical(void) {
   for (size_t k = 0; k < 8; k++)
     for (uint64_t seed = 0; seed < cases(200, 40); seed++) {
       const bool sma = seed % 2 && !gt_codec_has(kinds[k], GT_MOMENTUM);
-      const size_t topologies = gt_codec_has(kinds[k], GT_RESUMS) ? 4 : W_FORWARDING;
+      const size_t topologies = gt_codec_has(kinds[k], GT_RESUMS)     ? 4
+                                : gt_codec_has(kinds[k], GT_MOMENTUM) ? 1
+                                                                      : W_FORWARDING;
       const w_spec spec =
           coded(sma ? "sma" : "ssgd", seed, w_topologies[seed / 2 % topologies], kinds[k], 0.5);
       world *w = w_finished(&spec);
