@@ -24,8 +24,8 @@ typedef struct {
   uint64_t warmup; /* dgc: number of rounds in which the density falls from 1/4 to `density` */
   uint64_t seed;   /* of the random numbers; equal in all regions */
   size_t dense;    /* tensors with fewer values are sent as float32; 0: GT_CODEC_DENSE */
-  /* True: allocates no scratch; only gt_codec_values, gt_codec_bound and gt_codec_cut can be called
-     (simulation). */
+  /* True: allocates no scratch; only gt_codec_values, gt_codec_bound, gt_codec_expected and
+     gt_codec_cut can be called (simulation). */
   bool shapes_only;
 } gt_codec_spec;
 
@@ -60,6 +60,9 @@ void gt_codec_close(gt_codec *codec);
 size_t gt_codec_values(const gt_codec *codec);
 /* Returns the maximum length of a payload, in bytes.  Reads step, first and count of the turn. */
 size_t gt_codec_bound(const gt_codec *codec, const gt_codec_turn *turn);
+/* Returns the expected length of a payload, in bytes: the maximum, unless the length depends on the
+   values or the round.  Reads round, first and count of the turn, and step. */
+size_t gt_codec_expected(const gt_codec *codec, const gt_codec_turn *turn);
 /* Returns the end of a part that begins at `first`, itself 0 or an end: the last start of a chunk,
    or the end of the range, at most `most` values later; if there is none, the next one. */
 size_t gt_codec_cut(const gt_codec *codec, size_t first, size_t most);

@@ -123,14 +123,25 @@ static bool take_part(const gt_codec *codec, const gt_codec_turn *turn, size_t i
   return true;
 }
 
-size_t gt_codec_bound(const gt_codec *codec, const gt_codec_turn *turn) {
+static size_t length_of(const gt_codec *codec, const gt_codec_turn *turn, bool expected) {
+  const gt_codec_ops *ops = codec->ops;
   size_t bytes = 0;
   gt_codec_tensor t;
-  for (size_t i = 0; i < codec->ntensors; i++)
-    if (take_part(codec, turn, i, &t))
-      bytes +=
-          t.dense ? dense_bytes(codec, &t, turn->step) : codec->ops->bound(codec, &t, turn->step);
+  for (size_t i = 0; i < codec->ntensors; i++) {
+    if (!take_part(codec, turn, i, &t)) continue;
+    bytes += t.dense                     ? dense_bytes(codec, &t, turn->step)
+             : expected && ops->expected ? ops->expected(codec, &t, turn->round)
+                                         : ops->bound(codec, &t, turn->step);
+  }
   return bytes;
+}
+
+size_t gt_codec_bound(const gt_codec *codec, const gt_codec_turn *turn) {
+  return length_of(codec, turn, false);
+}
+
+size_t gt_codec_expected(const gt_codec *codec, const gt_codec_turn *turn) {
+  return length_of(codec, turn, true);
 }
 
 /* ---- payloads -------------------------------------------------------------------------------- */

@@ -49,6 +49,11 @@ static size_t bound(const gt_codec *codec, const gt_codec_tensor *t, size_t step
          (rest ? chunk_bytes(most(density, rest)) : 0);
 }
 
+static size_t expected(const gt_codec *codec, const gt_codec_tensor *t, uint64_t round) {
+  const double sent = (double)t->count * density_at(&codec->spec, round);
+  return gt_codec_chunks(t->count) * HEADER + (size_t)ceil(sent * (1.5 + sizeof(float)));
+}
+
 static const float *gather(const gt_codec *codec, const gt_codec_tensor *t, const float *x,
                            float *r) {
   float *u = r + t->offset, *v = r + codec->values + t->offset;
@@ -154,6 +159,7 @@ static void settle(const gt_codec *codec, const gt_codec_turn *turn, const gt_co
 const gt_codec_ops gt_codec_dgc = {.facts = {.steps = 1, .residuals = 2},
                                    .open = open,
                                    .bound = bound,
+                                   .expected = expected,
                                    .encode = encode,
                                    .check = check,
                                    .add = add,

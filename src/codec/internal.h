@@ -38,6 +38,8 @@ typedef struct gt_codec_ops {
   /* Checks the parameters, marks further tensors as dense, and allocates scratch. */
   gt_status (*open)(gt_codec *codec);
   size_t (*bound)(const gt_codec *codec, const gt_codec_tensor *t, size_t step);
+  /* Returns the expected length in a round; NULL: `bound`. */
+  size_t (*expected)(const gt_codec *codec, const gt_codec_tensor *t, uint64_t round);
   /* Encodes a (t->count) to out; returns the bytes. */
   size_t (*encode)(gt_codec *codec, const gt_codec_turn *turn, const gt_codec_tensor *t,
                    const float *a, unsigned char *out);

@@ -176,7 +176,8 @@ static size_t encode(gt_coder *coder, bool sum, const part *p, void *payload) {
   float *x = coder->sent.data;
   size_t bytes = 0;
   if (!sum) coder->left = coder->use.feedback;
-  if (!payload) return bound_of(coder, p);
+  if (!payload)
+    return (p->values ? gt_codec_expected(coder->codec, &p->turn) : 0) + p->plains * sizeof *x;
   if (!sum && refuses(coder, p)) return 0;
   if (p->values) {
     bytes = gt_codec_encode(coder->codec, &p->turn, x, sum ? coder->sums : coder->own, out);

@@ -32,8 +32,8 @@ gt_vec gt_coder_sent(const gt_coder *coder);
 /* Encodes the turn's part of gt_coder_sent; returns the bytes written to payload, at most
    gt_coder_bound.  Returns 0 if the part is non-finite.  sum: the floats are a sum that this region
    computed.  Otherwise the whole body must be filled before its first part is encoded, and all
-   parts return 0 if any of them is non-finite.  payload NULL (simulation): only returns
-   gt_coder_bound. */
+   parts return 0 if any of them is non-finite.  payload NULL (simulation): only returns the
+   expected bytes. */
 size_t gt_coder_encode(gt_coder *coder, bool sum, const gt_codec_turn *turn, void *payload);
 
 /* True if the codec accepts gt_coder_sent. */

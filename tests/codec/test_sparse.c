@@ -184,6 +184,26 @@ static void dgc_follows_its_equations(void) {
   gt_codec_close(codec);
 }
 
+/* dgc: what a simulation takes for the messages, during the warm-up and after it. */
+static void dgc_has_the_expected_bytes(void) {
+  codec_case c = {"", GT_CODEC_DGC, {.decay = 0.9F, .density = 0.01, .warmup = 10}};
+  gt_codec *codec = opened(&c);
+  unsigned char *payload = payload_of(codec, c.kind);
+  float *x = GT_NEW_ARRAY(float, VALUES), *r = GT_NEW_ARRAY(float, 2 * VALUES);
+  double bytes[2] = {0}, expected[2] = {0};
+  for (uint64_t round = 0; round < 40; round++) {
+    fill(x);
+    const gt_codec_turn turn = {.round = round};
+    bytes[round >= 10] += (double)gt_codec_encode(codec, &turn, x, r, payload) - 4 * 700;
+    expected[round >= 10] += (double)gt_codec_expected(codec, &turn) - 4 * 700;
+  }
+  for (size_t i = 0; i < 2; i++)
+    if (!(fabs(bytes[i] / expected[i] - 1) < 0.15))
+      fail_msg("%g bytes; expected %g", bytes[i], expected[i]);
+  gt_free(r), gt_free(x), gt_free(payload);
+  gt_codec_close(codec);
+}
+
 /* powersgd is exact for a sum of matrices of its rank, and takes it whole. */
 static void powersgd_of_low_rank(void) {
   codec_case c = {"", GT_CODEC_POWERSGD, {.decay = 1.0F, .rank = 2}};
@@ -210,5 +230,6 @@ static void powersgd_of_low_rank(void) {
 int main(void) {
   rng = gt_rng_make(46, GT_RNG_TEST, 0, 0);
   return RUN_TESTS(NULL, NULL, topk_keeps_the_largest, topk_of_odd_chunks, topk_classes,
-                   mask_is_fair, dgc_follows_its_equations, powersgd_of_low_rank);
+                   mask_is_fair, dgc_follows_its_equations, dgc_has_the_expected_bytes,
+                   powersgd_of_low_rank);
 }

@@ -67,6 +67,8 @@ costly topk topk-hub-costs sync.topology=hub
 costly powersgd powersgd-costs
 costly int8 streaming-costs sync.fragments=4 sync.delay=1
 completes dgc 4 job.yaml --run-dir dgc "${step[@]}" --set sync.strategy=ssgd --set sync.codec.name=dgc --set sync.codec.density=0.01 --set sync.codec.warmup=10 --set train.optimizer.momentum=0
+"$GEOTRAIN" simulate job.yaml --out dgc-sim "${step[@]:2}" --set sync.strategy=ssgd --set sync.codec.name=dgc --set sync.codec.density=0.01 --set sync.codec.warmup=10 --set train.optimizer.momentum=0 >dgc-sim.out 2>&1
+check "dgc: simulate has its bytes, to a tenth" /usr/bin/python3 -c 'import sys; a, b = map(float, sys.argv[1:]); sys.exit(abs(a / b - 1) > 0.1)' "$(field dgc-sim bytes_sent)" "$(field dgc bytes_sent)"
 
 plain plan job.yaml --set sync.strategy=sma --set 'plan.strategies=[sma, ama]' --set 'plan.codecs=[none, topk]' --set compute.step='1 ms'
 ended "plan" 0 'sma 4 topk' 'ama 4 none' 'no candidate has strategy ama and codec topk: the strategy sends models'
