@@ -1,5 +1,7 @@
 /* Checks of `sync`: topologies, losses, codecs and the options of strategies, with the keys that
    they depend on. */
+#include <math.h>
+
 #include "internal.h"
 
 /* a message about an epoch has 3 numbers for each fragment, and 2 for each 64 regions */
@@ -146,16 +148,23 @@ static gt_status check_codec_of(const gt_job *job, const char *source, const cha
                  job->sync.central ? "central" : gt_topology_names[job->sync.topology], why);
 }
 
-/* The limits of a payload: one value of each chunk of 4,096; no more bytes than float32. */
-static gt_status check_density(const gt_job *job, const char *source) {
-  const gt_codec_kind codec = job->sync.codec.name;
+/* The limits of a payload: one value of each chunk of 4,096; no more bytes than float32.  mask
+   sends one of k values. */
+static gt_status check_density(const gt_job *job, const char *source, gt_codec_kind codec) {
   const double density = job->sync.codec.density, least = 1.0 / 4096,
                most = gt_codec_has(codec, GT_MOMENTUM) ? 0.5 : 1;
-  if (!gt_codec_has(codec, GT_DENSITY) || (density >= least && density <= most)) return GT_OK;
-  return GT_FAIL(
-      GT_ERR_JOB,
-      "%s: sync.codec.density is %g; with sync.codec.name %s it must be from 1/4096 to %g", source,
-      density, gt_codec_names[codec], most);
+  const long of = lround(1 / fmax(density, least));
+  if (!gt_codec_has(codec, GT_DENSITY)) return GT_OK;
+  if (!(density >= least && density <= most))
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "%s: sync.codec.density is %g; with sync.codec.name %s it must be from 1/4096 to %g",
+        source, density, gt_codec_names[codec], most);
+  if (codec != GT_CODEC_MASK || fabs(density * (double)of - 1) <= 0.01) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB,
+                 "%s: sync.codec.density is %g; with sync.codec.name mask it must be 1/k for a "
+                 "whole number k, such as %.5g",
+                 source, density, 1 / (double)of);
 }
 
 /* Checks the strategies and codecs that a plan compares.  It skips unsound pairs of two lists; then
@@ -163,6 +172,7 @@ static gt_status check_density(const gt_job *job, const char *source) {
 static gt_status check_plan_codecs(const gt_job *job, const char *source) {
   const size_t strategies = job->plan.nstrategies, codecs = job->plan.ncodecs;
   gt_status status = GT_OK;
+  for (size_t i = 0; i < codecs; i++) GT_TRY(check_density(job, source, job->plan.codecs[i]));
   for (size_t i = 0; i < codecs && strategies == 0; i++)
     GT_TRY(check_codec_of(job, source, "plan.codecs", job->sync.strategy, job->plan.codecs[i]));
   for (size_t i = 0; i < strategies && codecs == 0; i++)
@@ -180,7 +190,12 @@ static gt_status check_codec(const gt_job *job, const char *source) {
   GT_TRY(check_plan_codecs(job, source));
   if (job->sync.codec.name == GT_CODEC_NONE) return GT_OK;
   GT_TRY(check_codec_of(job, source, "sync.codec.name", job->sync.strategy, job->sync.codec.name));
-  GT_TRY(check_density(job, source));
+  GT_TRY(check_density(job, source, job->sync.codec.name));
+  if (gt_strategy_has(job->sync.strategy, GT_HAS_MERGE) && job->sync.codec.decay < 1)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: sync.codec.decay is %g with strategy %s, whose models have no error "
+                   "feedback; expected 1",
+                   source, job->sync.codec.decay, gt_strategy_names[job->sync.strategy]);
   if (job->sync.codec.bits != 2 && job->sync.codec.bits != 8)
     return GT_FAIL(GT_ERR_JOB, "%s: sync.codec.bits is %d; it must be 2 or 8", source,
                    job->sync.codec.bits);

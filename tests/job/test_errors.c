@@ -165,6 +165,15 @@ static void values(void) {
   with("sync: {strategy: ssgd, topology: tree, codec: {name: dgc}}\n",
        "@: sync.codec.name is dgc with strategy ssgd and topology tree: the codec would apply its "
        "momentum to sums, too; it requires topology mesh");
+  with("sync: {strategy: sma, codec: {name: mask, density: 0.3}}\n",
+       "@: sync.codec.density is 0.3; with sync.codec.name mask it must be 1/k for a whole number "
+       "k, such as 0.33333");
+  with("sync: {strategy: ssgd, codec: {name: topk, density: 0.7}}\nplan: {codecs: [topk, dgc]}\n",
+       "@: sync.codec.density is 0.7; with sync.codec.name dgc it must be from 1/4096 to 0.5");
+  with(
+      "sync: {strategy: ama, codec: {name: int8, decay: 0.5}}\n",
+      "@: sync.codec.decay is 0.5 with strategy ama, whose models have no error feedback; expected "
+      "1");
   with("sync: {strategy: sma, central: shanghai, guard: {outlier: 3}}\n",
        "@: sync.guard is given with sync.central; expected one message of each region");
   char central[1024];
