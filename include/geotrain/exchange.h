@@ -351,6 +351,9 @@ gt_vec gt_broadcast_begin(gt_broadcast *b);
 void gt_broadcast_post(gt_broadcast *b, uint64_t value, uint64_t samples);
 /* True if the residual has parts of earlier updates, which a codec left out. */
 bool gt_broadcast_rests(const gt_broadcast *b);
+/* Returns the residual of this region's messages, borrowed; 0 floats without error feedback, and in
+   a simulation.  Other regions have not got it yet. */
+gt_vec gt_broadcast_residual(const gt_broadcast *b);
 /* Posts the residual as float32, if it has parts of updates and there is room.  Call after the last
    update. */
 void gt_broadcast_post_rest(gt_broadcast *b);

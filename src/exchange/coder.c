@@ -262,6 +262,10 @@ bool gt_coder_has_rest(const gt_coder *coder) {
   return coder->left != 0;
 }
 
+gt_vec gt_coder_residual(const gt_coder *coder) {
+  return gt_vec_of(coder->own, coder->own ? coder->residual : 0);
+}
+
 void gt_coder_rest(gt_coder *coder, gt_vec rest) {
   coder->left = 0;
   if (!coder->own) return;

@@ -56,6 +56,8 @@ void gt_coder_agree(gt_coder *coder, const gt_codec_turn *turn, const void *sum)
 
 /* True if the residual of this region's numbers can be non-zero. */
 bool gt_coder_has_rest(const gt_coder *coder);
+/* Returns this residual, borrowed; 0 floats if there is none. */
+gt_vec gt_coder_residual(const gt_coder *coder);
 /* Moves this residual to `rest`, which has the encoded floats of a body, and sets it to 0. */
 void gt_coder_rest(gt_coder *coder, gt_vec rest);
 /* Returns the sum of squares of all that is left out here. */

@@ -387,6 +387,10 @@ bool gt_broadcast_rests(const gt_broadcast *b) {
   return b->base.coder && gt_coder_has_rest(b->base.coder);
 }
 
+gt_vec gt_broadcast_residual(const gt_broadcast *b) {
+  return b->base.coder ? gt_coder_residual(b->base.coder) : gt_vec_of(NULL, 0);
+}
+
 void gt_broadcast_post_rest(gt_broadcast *b) {
   if (!gt_broadcast_rests(b)) return;
   b->filling.exact = true; /* the bytes of float32 need room */

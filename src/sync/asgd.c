@@ -9,8 +9,8 @@ typedef struct {
   gt_sync base;
   int64_t steps, samples;
   int64_t late; /* 1: the last step's update waits in `update` for room, and the workers are held */
-  int64_t draining; /* 1: no more steps will be made: send what the codec has left out */
-  gt_vec update;
+  int64_t draining;    /* 1: no more steps will be made: send what the codec has left out */
+  gt_vec update, copy; /* copy: for members that lack the model */
   gt_broadcast *updates;
 } asgd;
 
@@ -77,6 +77,7 @@ static void asgd_open(gt_sync *s) {
 static void asgd_close(gt_sync *s) {
   gt_broadcast_close(((asgd *)s)->updates);
   gt_free(((asgd *)s)->update.data);
+  gt_free(((asgd *)s)->copy.data);
 }
 
 static bool asgd_drained(const gt_sync *s) {
@@ -98,9 +99,11 @@ static gt_status asgd_state(gt_sync *s, gt_state_direction direction) {
 /* An update that has not been posted was part of the replaced model. */
 static gt_status asgd_common(gt_sync *s, size_t range, gt_state_direction direction) {
   (void)range;
-  GT_TRY(gt_sync_model(s, direction));
+  asgd *a = (asgd *)s;
+  const gt_vec unsent = gt_vec_range(a->update, 0, a->late ? a->update.n : 0);
+  GT_TRY(gt_sync_model_of_updates(s, a->updates, unsent, &a->copy, direction));
   if (!direction.from) return GT_OK;
-  ((asgd *)s)->late = 0;
+  a->late = 0;
   gt_sync_hold_while(s, false);
   return GT_OK;
 }

@@ -7,7 +7,7 @@ typedef struct {
   gt_sync base;
   int64_t steps, held_steps, samples; /* steps made; steps in `sum`; samples in `sum` */
   int64_t draining;                   /* 1: training is over: send the rest */
-  gt_vec sum;
+  gt_vec sum, copy;                   /* copy: for members that lack the model */
   gt_broadcast *updates;
 } asgd_ga;
 
@@ -65,6 +65,7 @@ static void ga_open(gt_sync *s) {
 static void ga_close(gt_sync *s) {
   gt_broadcast_close(((asgd_ga *)s)->updates);
   gt_free(((asgd_ga *)s)->sum.data);
+  gt_free(((asgd_ga *)s)->copy.data);
 }
 
 static void ga_on_drain(gt_sync *s, gt_ns now) {
@@ -93,7 +94,7 @@ static gt_status ga_state(gt_sync *s, gt_state_direction direction) {
 static gt_status ga_common(gt_sync *s, size_t range, gt_state_direction direction) {
   (void)range;
   asgd_ga *a = (asgd_ga *)s;
-  GT_TRY(gt_sync_model(s, direction));
+  GT_TRY(gt_sync_model_of_updates(s, a->updates, a->sum, &a->copy, direction));
   if (!direction.from) return GT_OK;
   gt_vec_zero(a->sum);
   a->held_steps = a->samples = 0;

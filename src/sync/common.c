@@ -36,11 +36,15 @@ void gt_sync_step_into(gt_sync *s, gt_vec grads, gt_vec sum) {
   if (gradients) gt_vec_axpy(sum, share, grads);
 }
 
+/* Returns the factor of an update of another region. */
+static double rate_of(const gt_sync_env *env) {
+  return env->options.scale * (env->options.gradients ? -gt_optim_lr(env->optim) : 1);
+}
+
 void gt_sync_received(void *ctx, size_t origin, gt_vec sum) {
   (void)origin;
   const gt_sync_env *env = &((gt_sync *)ctx)->env;
-  const double rate = env->options.gradients ? -gt_optim_lr(env->optim) : 1;
-  gt_vec_axpy(env->params, (float)(env->options.scale * rate), sum);
+  gt_vec_axpy(env->params, (float)rate_of(env), sum);
 }
 
 void gt_sync_copy_model_out(const gt_sync *s, gt_vec model) {
@@ -72,12 +76,31 @@ gt_optim_spec gt_sync_outer_spec(const gt_sync_options *options) {
                          .clip = options->guard.clip};
 }
 
-gt_status gt_sync_model(gt_sync *s, gt_state_direction direction) {
-  const gt_state_field model[] = {gt_sync_field("params", s->env.params),
+static gt_status model_state(gt_sync *s, gt_vec params, gt_state_direction direction) {
+  const gt_state_field model[] = {gt_sync_field("params", params),
                                   gt_sync_field("buffers", s->env.buffers)};
   GT_TRY(GT_STATE_FIELDS(direction, "model/", model));
   if (direction.from) gt_sync_buffers_moved(s, 0, 1, s->env.buffers);
   return GT_OK;
+}
+
+gt_status gt_sync_model(gt_sync *s, gt_state_direction direction) {
+  return model_state(s, s->env.params, direction);
+}
+
+gt_status gt_sync_model_of_updates(gt_sync *s, const gt_broadcast *updates, gt_vec unsent,
+                                   gt_vec *copy, gt_state_direction direction) {
+  const gt_vec left = gt_broadcast_residual(updates);
+  const float rate = (float)rate_of(&s->env);
+  if (direction.from) {
+    gt_vec_zero(left);
+    return gt_sync_model(s, direction);
+  }
+  if (copy->n == 0) *copy = gt_sync_vec(s, s->env.params.n);
+  gt_vec_copy(*copy, s->env.params);
+  gt_vec_axpy(gt_vec_range(*copy, 0, left.n), -rate, left);
+  gt_vec_axpy(gt_vec_range(*copy, 0, unsent.n), -rate, unsent);
+  return model_state(s, *copy, direction);
 }
 
 gt_state_field gt_sync_field(const char *name, gt_vec v) {

@@ -38,3 +38,8 @@ gt_state_field gt_sync_field(const char *name, gt_vec v);
 
 /* The model, as gt_sync_ops.common. */
 gt_status gt_sync_model(gt_sync *s, gt_state_direction direction);
+/* The same for a strategy that sends updates.  A saved model is without those that other regions
+   still get: `unsent`, and what a codec has left out.  copy: keeps the saved parameters; the caller
+   frees its data.  A loaded model replaces what the region has left out, too. */
+gt_status gt_sync_model_of_updates(gt_sync *s, const gt_broadcast *updates, gt_vec unsent,
+                                   gt_vec *copy, gt_state_direction direction);

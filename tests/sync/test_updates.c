@@ -4,6 +4,7 @@
 #include <float.h>
 
 #include "cases.h"
+#include "internal.h"
 #include "ps/world.h"
 
 /* With plain SGD at one rate this holds for gradients, too, and over every topology. */
@@ -153,6 +154,51 @@ static void test_a_longer_run_accumulates_again(void) {
   w_close(w);
 }
 
+/* ---- members --------------------------------------------------------------------------------- */
+
+/* Reads what the strategy has not sent: the accumulated updates, and the residual. */
+static void read_unsent(const w_region *r, float *sum, float *residual) {
+  gt_state own = {0};
+  must(gt_sync_state(r->ps->sync, (gt_state_direction){.to = &own}));
+  must(gt_state_get(&own, "sync/", "sum", GT_TYPE_F32, sum, W_PARAMS));
+  must(gt_state_get(&own, "sync/broadcast/", "residual", GT_TYPE_F32, residual, W_PARAMS));
+  gt_state_close(&own);
+}
+
+/* A member that lacks the model gets it without the updates that it still gets as messages, and
+   drops its own ones. */
+static void test_a_model_without_unsent_updates(void) {
+  w_spec spec = some("asgd-ga", 2, 3);
+  spec.steps[0] = spec.steps[1] = 8;
+  spec.codec = w_codec(GT_CODEC_TOPK, 0.25);
+  world *w = w_open(&spec);
+  float model[W_PARAMS], sum[W_PARAMS], residual[W_PARAMS];
+  double sums = 0, residuals = 0;
+  while (sums == 0 || residuals == 0) {
+    const w_region *r = &w->regions[0];
+    gt_state common = {0};
+    w_check(w, w_step(w) && !w_all_in(w, GT_PS_COMPLETE));
+    read_unsent(r, sum, residual);
+    must(gt_sync_common(r->ps->sync, 0, (gt_state_direction){.to = &common}));
+    must(gt_state_get(&common, "model/", "params", GT_TYPE_F32, model, W_PARAMS));
+    gt_state_close(&common);
+    sums = residuals = 0;
+    for (size_t j = 0; j < W_PARAMS; j++) {
+      const double expected = (double)r->params[j] - (double)sum[j] - (double)residual[j];
+      w_check(w, fabs((double)model[j] - expected) < 1e-5);
+      sums += fabs((double)sum[j]);
+      residuals += fabs((double)residual[j]);
+    }
+  }
+  gt_state common = {0};
+  must(gt_sync_common(w->regions[1].ps->sync, 0, (gt_state_direction){.to = &common}));
+  must(gt_sync_common(w->regions[0].ps->sync, 0, (gt_state_direction){.from = &common}));
+  gt_state_close(&common);
+  read_unsent(&w->regions[0], sum, residual);
+  for (size_t j = 0; j < W_PARAMS; j++) w_check(w, sum[j] == 0 && residual[j] == 0);
+  w_close(w);
+}
+
 TESTS(test_asgd, test_asgd_ga, test_average, test_shares_of_an_average,
       test_slow_links_and_an_outbox_of_one, test_an_update_is_at_most_a_period,
-      test_a_longer_run_accumulates_again)
+      test_a_longer_run_accumulates_again, test_a_model_without_unsent_updates)
