@@ -2,6 +2,7 @@
    Fragments and delayed means of sma: their equations in float64; regions are equal at the end. */
 #include "cases.h"
 #include "ps/world.h"
+#include "../src/sync/fragment.h"
 
 #include <math.h>
 
@@ -120,4 +121,36 @@ static void test_identical(void) {
   }
 }
 
-TESTS(test_equations, test_identical)
+/* Every parameter is in one fragment, and if no tensor is longer than a tenth of the mean, no
+   fragment is longer than 1.1 times the mean. */
+static void test_equal_fragments(void) {
+  enum { TENSORS = 200, MOST = 8 };
+  gt_rng rng = gt_rng_make(9, GT_RNG_TEST, 0, 0);
+  for (size_t k = 0; k < 200; k++) {
+    gt_view tensors[TENSORS] = {{.count = 0}};
+    gt_fragment parts[MOST];
+    const size_t count = 1 + k % MOST, most = 1 + (size_t)gt_rng_below(&rng, 1000);
+    size_t n = 0, largest = 0, all = 0;
+    for (size_t i = 0; i < TENSORS; i++) {
+      tensors[i].offset = n;
+      tensors[i].count = 1 + (size_t)gt_rng_below(&rng, most);
+      n += tensors[i].count;
+      largest = tensors[i].count > largest ? tensors[i].count : largest;
+    }
+    float *seen = GT_NEW_ARRAY(float, n), *ones = GT_NEW_ARRAY(float, n);
+    for (size_t j = 0; j < n; j++) ones[j] = 1;
+    gt_fragments_open(parts, count, tensors, TENSORS, n);
+    const double mean = (double)n / (double)count;
+    for (size_t p = 0; p < count; p++) {
+      gt_fragment_scatter(&parts[p], gt_vec_of(seen, n), gt_vec_of(ones, parts[p].n));
+      all += parts[p].n;
+      if ((double)largest <= mean / 10) assert_true((double)parts[p].n <= 1.1 * mean);
+    }
+    assert_int_equal(all, n);
+    assert_memory_equal(seen, ones, n * sizeof *seen);
+    for (size_t p = 0; p < count; p++) gt_fragment_close(&parts[p]);
+    gt_free(ones), gt_free(seen);
+  }
+}
+
+TESTS(test_equal_fragments, test_equations, test_identical)
