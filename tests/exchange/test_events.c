@@ -9,7 +9,8 @@
 #define POSTS   16
 
 static const double weights[REGIONS] = {0.25, 0.25, 0.25, 0.25};
-static const size_t hub[REGIONS] = {SELF, SELF, SELF, SELF}, ring[] = {1, 2, 0};
+static const size_t hub[REGIONS] = {SELF, SELF, SELF, SELF}, ring[] = {1, 2, 0},
+                    workers[REGIONS] = {1, 1, 1, 1};
 
 /* Region SELF. */
 typedef struct {
@@ -95,7 +96,8 @@ static void open_region(region *r, gt_topology topology, size_t nregions,
                                  .inflight = POSTS,
                                  .with_memory = true,
                                  .topology = topology,
-                                 .next = topology == GT_TOPOLOGY_RING ? ring : hub,
+                                 .next = topology == GT_TOPOLOGY_HUB ? hub : ring,
+                                 .workers = workers,
                                  .piece = FLOATS,
                                  .codec = codec,
                                  .outbox = r->outbox};
@@ -240,6 +242,26 @@ static void test_chunks_behind_held_ones(void) {
   close_region(&r);
 }
 
+/* Answers of the root, region 1: the first one waits to be applied, the others are held. */
+static void test_answers_behind_held_ones(void) {
+  region r;
+  open_region(&r, GT_TOPOLOGY_CENTRAL, 3, NULL);
+  const gt_collective_spec spec = spec_of(&r, GT_MSG_UPDATE, nothing);
+  r.rounds = gt_allreduce_open(r.exchange, &spec, gt_vec_of(r.own, FLOATS), gt_vec_of(NULL, 0));
+  for (uint64_t round = 1; round <= 4; round++) {
+    gt_frame_header head = head_of(1, GT_MSG_UPDATE, round + 1, true);
+    const float body[FLOATS] = {0};
+    head.detail = head.route.destination_rank = 1;
+    head.route.weight = 1;
+    must_fail(gt_exchange_check(r.exchange, 1, &head), GT_ERR_FAULT, "expected that of round");
+    head.value = round;
+    must(gt_exchange_check(r.exchange, 1, &head));
+    assert_int_equal(gt_exchange_receive(r.exchange, 1, &head, body),
+                     round == 1 ? GT_RECEIPT_TAKEN : GT_RECEIPT_HELD);
+  }
+  close_region(&r);
+}
+
 /* powersgd sends a vector as it is, in its second step: the first one has nothing but this. */
 static void test_nonfinite_without_factors(void) {
   static const gt_view vector = {.name = "v", .count = FLOATS, .shape = {FLOATS}, .ndims = 1};
@@ -261,4 +283,5 @@ static void test_nonfinite_without_factors(void) {
 }
 
 TESTS(test_models_take_turns, test_a_resume_ends_old_rounds_without_those_that_were_done,
-      test_a_round_comes_once, test_chunks_behind_held_ones, test_nonfinite_without_factors)
+      test_a_round_comes_once, test_chunks_behind_held_ones, test_answers_behind_held_ones,
+      test_nonfinite_without_factors)
