@@ -57,6 +57,9 @@ typedef struct {
      can only stop. */
   bool minority, out;
 } gt_ps_view;
+/* ps/epoch/unfit of a checkpoint: 1: unfit; this: it also lacks the state of the group, so that no
+   other region can return to it. */
+#define GT_PS_UNFIT_ALWAYS 2
 /* True if the region is a member. */
 bool gt_ps_is_member(const gt_ps *ps, size_t region);
 /* True if the regions hold a majority of the weight of all, or half of it with the region `tie`. */

@@ -57,7 +57,7 @@ typedef struct {
   double *weights;   /* nregions: of the members, in their order; sum 1 */
   bool outside, out; /* has not been taken in yet; is no member any more */
   bool minority;     /* no majority is left with this region */
-  int64_t unfit;     /* 1: it was (gt_ps_view) when its state was last saved */
+  int64_t unfit;     /* 1, GT_PS_UNFIT_ALWAYS: it was when its state was last saved */
   ps_group_state *states;
   size_t nstates, states_capacity;
   uint64_t next_cookie;

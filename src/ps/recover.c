@@ -268,7 +268,7 @@ void gt_ps_enter_epoch(gt_ps *ps, const ps_decision *d) {
 void gt_ps_epoch_save(gt_ps *ps, gt_state *state) {
   ps_epoch *e = &ps->epoch;
   if (!e->changes) return;
-  e->unfit = gt_ps_is_unfit(ps);
+  e->unfit = e->fresh || needs_any(ps) ? GT_PS_UNFIT_ALWAYS : gt_ps_is_unfit(ps);
   gt_state_add(state, "ps/epoch/", "number", GT_TYPE_I64, &e->number, 1);
   gt_state_add(state, "ps/epoch/", "unfit", GT_TYPE_I64, &e->unfit, 1);
   (void)gt_state_flags((gt_state_direction){.to = state}, "ps/epoch/", "members", e->member,

@@ -112,14 +112,15 @@ static gt_status settle_asked(gt_server *s, int64_t asked, int64_t *round) {
 /* ---- the newest round ------------------------------------------------------------------------ */
 
 /* Decides whether a run with files but no round to resume from can start again.  It can if it ended
-   in its first round: then a region can have one whole file, and more if it has stopped without the
-   others.  Anything else is a loss of data, which a start from the beginning would hide. */
+   in its first round: then a region can have one whole file; none, if members change: a region
+   continues from any file.  Anything else is a loss of data, which a start from the beginning would
+   hide. */
 static gt_status nothing_common(const gt_server *s) {
   size_t n = s->run->job->nregions;
   for (size_t p = 0; p < n; p++) {
     const gt_hello *h = &s->hellos[p];
     char path[1300];
-    const bool few = h->nrounds < 2 || gt_server_members_change(s);
+    const bool few = h->nrounds < (gt_server_members_change(s) ? 1 : 2);
     if (h->damaged == 0 && s->nonfinite_round[p] == 0 && few) continue;
     int64_t named = h->damaged              ? h->damaged
                     : s->nonfinite_round[p] ? s->nonfinite_round[p]
@@ -184,7 +185,18 @@ typedef struct {
 } kept_rounds;
 _Static_assert(GT_MAX_REGIONS <= 64, "members are the bits of a word");
 
-static void read_kept(const gt_server *s, kept_rounds *kept) {
+/* The newest state of a region from which a run without a whole round can continue; the higher
+   `rank` is of the later epoch, then of more steps.  0: none. */
+typedef struct {
+  int64_t round, rank;
+} last_state;
+
+/* The number of an epoch has 16 bits. */
+static int64_t rank_of(int64_t epoch, int64_t step) {
+  return (epoch << 46 | step) + 1;
+}
+
+static void read_kept(const gt_server *s, kept_rounds *kept, last_state *last) {
   const gt_hello *own = &s->hellos[s->run->roles.region_id];
   const size_t n = s->run->job->nregions;
   for (int64_t i = 0; i < own->nrounds; i++) {
@@ -198,6 +210,8 @@ static void read_kept(const gt_server *s, kept_rounds *kept) {
         gt_state_flags(from, "ps/epoch/", "members", members, n) != GT_OK)
       kept->verdict[i] = GT_ROUND_DAMAGED;
     kept->unfit[i] = unfit != 0;
+    if (unfit != GT_PS_UNFIT_ALWAYS && kept->verdict[i] <= GT_ROUND_DOUBTFUL)
+      *last = (last_state){own->rounds[i], rank_of(kept->epoch[i], s->run->kept.info.step)};
     for (size_t r = 0; r < n; r++) kept->members[i] |= (uint64_t)members[r] << r;
   }
 }
@@ -219,13 +233,35 @@ static bool is_whole(const gt_server *s, const kept_rounds *all, size_t region, 
   return true;
 }
 
+/* No round is whole: each region has stopped without the others, or the run ended in its first
+   round.  The region that is furthest continues alone, and the others return to it. */
+static gt_status settle_last(gt_server *s, const last_state *own, int64_t *round) {
+  const size_t n = s->run->job->nregions, self = s->run->roles.region_id;
+  int64_t ranks[GT_MAX_REGIONS];
+  size_t best = 0;
+  gather(s, own->rank, ranks, "how far the other regions are");
+  for (size_t p = 1; p < n; p++)
+    if (ranks[p] > ranks[best]) best = p;
+  judge_the_rest(s);
+  if (ranks[best] == 0) return nothing_common(s);
+  gt_log_job(GT_LOG_WARN,
+             "no round is whole in every region: the run continues from the newest checkpoint of "
+             "region %s",
+             s->run->job->regions[best].name);
+  s->returns = best != self;
+  s->partial = true;
+  *round = own->round;
+  return s->returns ? own_round(s, &s->hellos[self], round) : GT_OK;
+}
+
 /* Finds the newest round that is whole among the members of its epoch; a region that was none
    returns with its own newest round. */
 static gt_status settle_members(gt_server *s, int64_t *round) {
   const size_t n = s->run->job->nregions, self = s->run->roles.region_id;
   kept_rounds own = {0}, *all = GT_NEW_ARRAY(kept_rounds, n);
   uint64_t members = 0;
-  read_kept(s, &own);
+  last_state last = {0};
+  read_kept(s, &own, &last);
   gt_peers_gather(s->run->roles.ps, &own, sizeof own, all, "the rounds of the other regions",
                   s->run->start_limit_s);
   for (size_t p = 0; p < n; p++)
@@ -235,10 +271,7 @@ static gt_status settle_members(gt_server *s, int64_t *round) {
         members = all[p].members[i];
       }
   gt_free(all);
-  if (*round == 0) {
-    judge_the_rest(s);
-    return nothing_common(s);
-  }
+  if (*round == 0) return settle_last(s, &last, round);
   s->returns = (members >> self & 1) == 0;
   for (size_t p = 0; p < n; p++) s->partial |= (members >> p & 1) == 0;
   return s->returns ? own_round(s, &s->hellos[self], round) : GT_OK;

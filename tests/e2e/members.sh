@@ -116,6 +116,23 @@ minority() {
   all_end "$name" "all start again"
 }
 
+# All get a signal before a round is whole: each ends with a checkpoint that is unfit, and the run
+# continues from one of them.
+all_signalled() {
+  local name=signalled site
+  for site in "${sites[@]}"; do begin "$site" "$name" --set checkpoint.every.steps=100000 "$@"; done
+  for site in "${sites[@]}"; do wait_file "$name-$site/$site.jsonl" || return; done
+  pause 0.5 # ten steps
+  for site in "${sites[@]}"; do kill -USR1 "${pids[$site]}"; done
+  for site in "${sites[@]}"; do
+    end "$site" "$name" 75
+    [ "$site" = west ] && check "$name: its round is marked" unfit "$name-west"
+  done
+  for site in "${sites[@]}"; do begin "$site" "$name" --resume "$@"; done
+  all_end "$name" "all start again" 'the run continues from the newest checkpoint of region'
+  check "$name: it does not begin anew" grep -qh '"event":"resumed"' "$name"-*/*.jsonl
+}
+
 # Without losses: the bits of a run whose regions cannot be lost.
 for run in continue stop; do
   for site in "${sites[@]}"; do begin "$site" "calm-$run" --set sync.strategy=sma --set train.until.steps=60 --set "sync.on_loss=$run"; done
@@ -131,4 +148,5 @@ if [ "$full" = yes ]; then
   all_again --set sync.strategy=sma
 fi
 minority --set sync.strategy=asgd-ga
+all_signalled --set sync.strategy=sma
 finish
