@@ -84,11 +84,16 @@ struct gt_endpoint {
   uint64_t run_id;
   uint64_t start; /* number of this start of the region: random, never 0 */
   bool restarts, returns;
+  bool meeting;      /* a group has not completed its first exchange: the run has not begun */
   gt_status code;    /* with which this region ends */
   uint64_t *relayed; /* nregions: bytes copied to each region for another one */
   double patience_s;
 };
 
+/* True if a region that ends with an error, or starts again, does not end the others. */
+static inline bool gt_endpoint_takes_back(const gt_endpoint *e) {
+  return e->restarts || e->meeting;
+}
 /* Sets what all endpoints have; names are copied.  gt_endpoint_free frees it. */
 void gt_endpoint_init(gt_endpoint *endpoint, const gt_transport_ops *ops, const char *const *names,
                       size_t nregions, size_t self);

@@ -278,7 +278,7 @@ void gt_lane_forget(gt_transport *t, size_t peer) {
    begun. */
 static void begin_anew(gt_transport *t, size_t peer, const gt_stream *on) {
   gt_lane *l = &t->lanes[peer];
-  if (!t->tcp->base.restarts)
+  if (!gt_endpoint_takes_back(&t->tcp->base))
     gt_panic(
         GT_ERR_LOST,
         "region %s has started again, and this run cannot take it back: end every region, then "
@@ -393,7 +393,7 @@ static const char *record_fault(const gt_transport *t, size_t peer, const gt_str
 static const char *take_bye(gt_transport *t, size_t peer, uint64_t code) {
   t->lanes[peer].left = code == GT_OK;
   if (code != GT_OK) t->tcp->ended[peer] = t->lanes[peer].start;
-  if (code != GT_OK && !t->tcp->base.restarts)
+  if (code != GT_OK && !gt_endpoint_takes_back(&t->tcp->base))
     gt_panic(GT_ERR_LOST, "region %s has ended with code %d; its own log says why",
              t->tcp->base.names[peer], (int)code);
   return code == GT_OK ? NULL : "it has ended with an error; its own log says why";

@@ -201,6 +201,7 @@ static void exchange(group *g, const piece *p, const gt_peers_wait *wait) {
     if (wait->progress) wait->progress(wait->context);
     if (!wait->sleeps) gt_backoff_sleep(&backoff, GT_BACKOFF_IDLE, GT_NEVER);
   }
+  g->endpoint->meeting = false;
   g->ops->progress(g->transport); /* the acknowledgements leave */
 }
 
@@ -263,6 +264,7 @@ gt_peers *gt_endpoint_peers(gt_endpoint *e) {
                .transport = e->ops->open(NULL, &spec),
                .told = GT_NEW_ARRAY(past, e->nregions),
                .awaited = GT_NEW_ARRAY(bool, e->nregions)};
+  e->meeting = true;
   gt_on_panic(g->ops->say_bye, g->transport);
   gt_free(windows);
   return &g->peers;

@@ -20,7 +20,7 @@ static void name_card(char name[GT_OBJECT_NAME], size_t region) {
 }
 
 static void take_restart(store_endpoint *s, size_t peer) {
-  if (!s->base.restarts)
+  if (!gt_endpoint_takes_back(&s->base))
     gt_panic(
         GT_ERR_LOST,
         "region %s has started again, and this run cannot take it back: end every region, then "
@@ -36,7 +36,7 @@ static void take_end(store_endpoint *s, size_t peer, const store_card *c) {
   p->ended = true;
   p->ended_at = gt_now();
   p->code = (gt_status)c->code;
-  if (p->code != GT_OK && !s->base.restarts)
+  if (p->code != GT_OK && !gt_endpoint_takes_back(&s->base))
     gt_panic(GT_ERR_LOST, "region %s has ended with code %d; its own log says why",
              s->base.names[peer], (int)p->code);
 }
@@ -73,7 +73,7 @@ static void take_card(store_endpoint *s, size_t peer) {
   }
   memcpy(&knows, p->bytes + sizeof c + s->base.self * sizeof knows, sizeof knows);
   if (is_former(p, c.start)) return; /* a late word of an earlier start, or an old copy */
-  if (p->start && p->start != c.start && !s->base.restarts) {
+  if (p->start && p->start != c.start && !gt_endpoint_takes_back(&s->base)) {
     /* its card must not learn of this start, which ends */
     if (!has_ended_well(p)) take_restart(s, peer);
     return;

@@ -406,6 +406,34 @@ static void a_group_does_not_wait_for_a_region_that_was_lost(void) {
   assert_int_equal(ended, 0);
 }
 
+/* Region b ends with an error, or dies, before it has sent anything; then it starts again. */
+static void start_twice(bool says) {
+  gt_endpoint *tcp = open_tcp(1, false);
+  (void)gt_endpoint_peers(tcp);
+  gt_transport *t = ((gt_tcp *)tcp)->open[GT_TCP_OF_PEERS];
+  while (!t->lanes[0].streams->greeted) gt_transport_tcp.progress(t);
+  if (says) gt_transport_tcp.say_bye(t, GT_STOPPED);
+  gt_connection_close(&t->lanes[0].streams->c);
+  tcp = open_tcp(1, false);
+  gt_peers *peers = gt_endpoint_peers(tcp);
+  for (size_t i = 0; i < MESSAGES; i++) talk(peers, i);
+  gt_peers_close(peers);
+  _exit(0);
+}
+
+static void a_region_can_start_again_before_all_have_met(void) {
+  for (size_t says = 0; says < 2; says++) {
+    const pid_t child = fork();
+    if (child == 0) start_twice(says);
+    gt_endpoint *tcp = open_tcp(0, false);
+    gt_peers *peers = gt_endpoint_peers(tcp);
+    for (size_t i = 0; i < MESSAGES; i++) talk(peers, i);
+    finish(tcp, child);
+    gt_peers_close(peers);
+    gt_endpoint_close(tcp);
+  }
+}
+
 static int set_up(void **state) {
   (void)state;
   port = find_port();
@@ -416,4 +444,5 @@ TESTS_BETWEEN(set_up, NULL, lanes_begin_anew, a_start_is_taken_while_a_frame_wai
               it_is_dialled_often_enough, the_run_ends_where_no_region_may_restart,
               a_second_start_is_refused, a_replaced_start_is_refused, groups_repeat_their_messages,
               a_region_returns_to_a_run_that_has_begun,
-              a_group_does_not_wait_for_a_region_that_was_lost)
+              a_group_does_not_wait_for_a_region_that_was_lost,
+              a_region_can_start_again_before_all_have_met)
