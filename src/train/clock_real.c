@@ -95,7 +95,7 @@ static void on_push(void *ctx, size_t worker, const gt_push_msg *p, float *float
   real_clock *c = s->clock_state;
   gt_ns now = gt_now();
   if (p->kind == GT_PUSH_GRADIENT || p->kind == GT_PUSH_PASS) c->compute[worker] = p->compute_ns;
-  if (p->signal) gt_ps_stop(s->ps, GT_STOPPED, now);
+  if (p->signal) gt_server_stop(s, (int)p->signal, now);
   if (p->kind == GT_PUSH_READY) gt_ps_ready(s->ps, worker, now);
   if (p->kind == GT_PUSH_PASS || p->kind == GT_PUSH_GRADIENT || p->kind == GT_PUSH_EVAL)
     gt_server_pushed(s, worker, p, floats, buffers, now);
@@ -199,7 +199,7 @@ static void keep_alive(gt_server *s, gt_ns now) {
 }
 
 static void look_after(gt_server *s, gt_ns now) {
-  if (gt_stop_requested()) gt_server_stop(s, now);
+  if (gt_stop_requested()) gt_server_stop(s, gt_stop_requested(), now);
   if (now >= gt_ps_next(s->ps)) gt_ps_tick(s->ps, now);
   gt_server_watch_advance(s);
   if (s->stages) keep_alive(s, now);

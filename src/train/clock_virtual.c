@@ -240,7 +240,8 @@ static void handle(gt_server *s, const gt_event *e) {
    region has promised to the others. */
 static void look_after(gt_server *s) {
   virtual_clock *v = s->clock_state;
-  if (gt_stop_requested() || v->stop_asked) gt_server_stop(s, gt_timeline_now(v->timeline));
+  if (gt_stop_requested() || v->stop_asked)
+    gt_server_stop(s, gt_stop_requested(), gt_timeline_now(v->timeline));
   gt_server_progress(s, gt_timeline_now(v->timeline), false);
 }
 

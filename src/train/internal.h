@@ -202,12 +202,13 @@ void gt_server_learnt(gt_server *s, const gt_ps_push *push);
 void gt_server_progress(gt_server *s, gt_ns now, bool last);
 /* Writes the record's first line of this start; round: the one resumed from, 0: none. */
 void gt_server_started(const gt_server *s, int64_t round);
-/* True if the stop is by a signal that launchers act on themselves: they can kill the ranks before
-   they have stopped, and do not return their code. */
-bool gt_server_stopped_by_launcher(void);
-/* Tells the PS once that a signal stops the run.  If the launcher could have got the signal too, it
-   could kill the ranks before they end; the lead then warns. */
-void gt_server_stop(gt_server *s, gt_ns now);
+/* True for signals, 0: none, that launchers act on themselves: they can kill the ranks before they
+   have stopped, and do not return their code. */
+bool gt_server_is_launchers(int number);
+/* Tells the PS once that a signal stops the run, or ends this region's part in it.  number: 0: not
+   known.  If the launcher could have got the signal too, it could kill the ranks before they end;
+   the lead then warns. */
+void gt_server_stop(gt_server *s, int number, gt_ns now);
 /* Writes the record's last line of a run that ends with a checkpoint: code 75 or 6. */
 void gt_server_stopped(const gt_server *s, gt_status code);
 

@@ -322,18 +322,18 @@ static const char *signal_name(int number) {
   return number == SIGTERM ? "SIGTERM" : number == SIGINT ? "SIGINT" : "SIGHUP";
 }
 
-bool gt_server_stopped_by_launcher(void) {
-  return gt_stop_requested() != 0 && gt_stop_requested() != SIGUSR1;
+bool gt_server_is_launchers(int number) {
+  return number != 0 && number != SIGUSR1;
 }
 
-void gt_server_stop(gt_server *s, gt_ns now) {
+void gt_server_stop(gt_server *s, int number, gt_ns now) {
   if (s->stop_told) return;
   s->stop_told = true;
-  if (gt_server_stopped_by_launcher())
+  if (gt_server_is_launchers(number))
     gt_log_job(GT_LOG_WARN,
                "%s: the run stops with a checkpoint; if its launcher kills it first, continue from "
                "the newest whole round with --run-dir %s --resume=auto",
-               signal_name(gt_stop_requested()), s->run->run_dir);
+               signal_name(number), s->run->run_dir);
   if (gt_server_members_change(s))
     gt_ps_leave(s->ps, GT_STOPPED, now);
   else

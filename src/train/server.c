@@ -377,12 +377,14 @@ static void close_server(gt_server *s) {
 
 /* ---- the run of a rank ----------------------------------------------------------------------- */
 
-static gt_status serve(gt_run *run, const gt_clock_ops *clock, gt_live_mode live) {
+/* alone: the run has ended without the other regions. */
+static gt_status serve(gt_run *run, const gt_clock_ops *clock, gt_live_mode live, bool *alone) {
   gt_server s;
   gt_status status = open_server(&s, run, clock, live);
   bool opened = status == GT_OK;
   if (opened) status = clock->loop(&s);
   if (opened && (status == GT_STOPPED || status == GT_ERR_LIMIT)) gt_server_stopped(&s, status);
+  *alone = s.alone_stopped;
   if (run->endpoint) gt_endpoint_leave(run->endpoint, status);
   close_server(&s);
   return status;
@@ -392,17 +394,15 @@ static gt_status serve(gt_run *run, const gt_clock_ops *clock, gt_live_mode live
 #define LAUNCHERS_CODE " (exit code 75; mpirun returns 1 if the signal was sent to mpirun)"
 
 /* Prints the one error message of a run that could not start or did not end with 0. */
-static void say(const gt_run *run, const gt_peers *world, gt_status status) {
+static void say(const gt_run *run, const gt_peers *world, gt_status status, bool alone) {
   /* if each rank is a world of its own, only one prints */
   if (status == GT_OK || world->rank != 0 || !gt_launch_first()) return;
-  const bool alone =
-      run->job && run->job->sync.on_loss == GT_ON_LOSS_CONTINUE && !gt_stop_requested();
   if (status == GT_STOPPED)
     fprintf(stderr,
             "geotrain: stopped %s; a checkpoint was written; continue with --run-dir %s "
             "--resume%s\n",
             alone ? "without the other regions" : "by a signal", run->run_dir,
-            gt_server_stopped_by_launcher() ? LAUNCHERS_CODE : "");
+            gt_server_is_launchers(gt_stop_requested()) ? LAUNCHERS_CODE : "");
   else
     fprintf(stderr, "geotrain: %s\n", gt_error_text());
 }
@@ -410,17 +410,18 @@ static void say(const gt_run *run, const gt_peers *world, gt_status status) {
 gt_status gt_train(const gt_train_options *options) {
   const gt_clock_ops *clock = options->setup.virtual_clock ? &gt_clock_virtual : &gt_clock_real;
   gt_run run;
+  bool alone = false;
   gt_stop_install();
   gt_peers *world = gt_net_start(120);
   gt_status status = gt_setup_open(&run, world, &options->setup);
   if (status == GT_OK && !options->setup.run_dir)
     gt_log_job(GT_LOG_INFO, "the run directory is %s (--run-dir names another)", run.run_dir);
   if (status == GT_OK)
-    status = run.roles.is_ps ? serve(&run, clock, options->live)
+    status = run.roles.is_ps ? serve(&run, clock, options->live, &alone)
              : run.pipe      ? gt_stage_worker_run(&run, clock)
                              : gt_worker_run(&run, clock);
   status = gt_job_blame(run.job, status);
-  say(&run, world, status);
+  say(&run, world, status, alone);
   gt_setup_close(&run);
   gt_net_finalize(world, run.end_limit_s);
   return status;

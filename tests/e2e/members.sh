@@ -116,16 +116,26 @@ minority() {
   all_end "$name" "all start again"
 }
 
-# All get a signal before a round is whole: each ends with a checkpoint that is unfit, and the run
-# continues from one of them.
+# worker_of SITE: the process id of its worker.
+worker_of() {
+  local p
+  for p in $(living); do
+    tr '\0' ' ' 2>/dev/null <"/proc/$p/cmdline" | grep -q -- "--region $1 " || continue
+    grep -qszFx -e OMPI_COMM_WORLD_RANK=1 -e PMI_RANK=1 "/proc/$p/environ" && echo "$p"
+  done
+}
+
+# A worker of each gets a signal before a round is whole: each ends with a checkpoint that is unfit,
+# and the run continues from one of them.
 all_signalled() {
   local name=signalled site
   for site in "${sites[@]}"; do begin "$site" "$name" --set checkpoint.every.steps=100000 "$@"; done
   for site in "${sites[@]}"; do wait_file "$name-$site/$site.jsonl" || return; done
   pause 0.5 # ten steps
-  for site in "${sites[@]}"; do kill -USR1 "${pids[$site]}"; done
+  # at one moment: the others would soon have a round without the first one
+  kill -USR1 $(for site in "${sites[@]}"; do worker_of "$site"; done)
   for site in "${sites[@]}"; do
-    end "$site" "$name" 75
+    end "$site" "$name" 75 'stopped by a signal'
     [ "$site" = west ] && check "$name: its round is marked" unfit "$name-west"
   done
   for site in "${sites[@]}"; do begin "$site" "$name" --resume "$@"; done
