@@ -42,18 +42,21 @@ static gt_status read_file(const char *path, char **text) {
   return GT_OK;
 }
 
-/* Checks that all ranks read the same contents. */
+/* Checks that all ranks read the same contents; of regions that are jobs of their own, which can
+   have different choices, those of the region. */
 static gt_status same_file(const gt_run *run, const char *path, const char *text) {
+  gt_peers *all = run->options->region ? run->roles.region : run->roles.world;
   char own[GT_SHA256_HEX], first[GT_SHA256_HEX];
   gt_sha256_hex(text ? text : "", text ? strlen(text) : 0, own);
   memcpy(first, own, sizeof first);
-  gt_peers_share(run->roles.world, 0, first, sizeof first, "rank 0's file of choices",
+  gt_peers_share(all, 0, first, sizeof first, "the first rank's file of choices",
                  run->start_limit_s);
   if (!text || strcmp(own, first) == 0) return GT_OK;
-  return GT_FAIL(GT_ERR_JOB,
-                 "train.choices: rank %d (region %s) reads another %s (%.12s) than rank 0 (%.12s); "
-                 "all ranks need the same",
-                 run->roles.world_rank, run->region, path, own, first);
+  return GT_FAIL(
+      GT_ERR_JOB,
+      "train.choices: rank %d (region %s) reads another %s (%.12s) than rank %d (%.12s); "
+      "all ranks need the same",
+      run->roles.world_rank, run->region, path, own, run->roles.world_rank - (int)all->rank, first);
 }
 
 /* True if train.choices names a file. */
@@ -87,7 +90,7 @@ static gt_status open_file(const gt_run *run, char **text) {
   const char *path = run->job->train.choices;
   gt_status status = read_file(path, text);
   const gt_status differs = same_file(run, path, status == GT_OK ? *text : NULL);
-  return gt_agree(run->roles.world, status != GT_OK ? status : differs, run->start_limit_s);
+  return status != GT_OK ? status : differs;
 }
 
 /* Returns the text stored in a checkpoint file; NULL: none. */
@@ -288,9 +291,13 @@ gt_status gt_setup_open_choices(gt_run *run, const gt_graph_spec *spec) {
   if (status == GT_OK && !settled) {
     gt_machine_key(run->choices.machine, sizeof run->choices.machine);
     if (gt_job_trains(job, run->roles.region_id)) list_layers(run, spec);
-    status = gt_agree(run->roles.world, named ? check_text(run, text) : GT_OK, run->start_limit_s);
-    if (status == GT_OK && !named) text = share_kept(run);
-    if (status == GT_OK) settle(run, named, text);
+    if (named) status = check_text(run, text);
+  }
+  /* one exchange of all regions, whatever the choices of each */
+  status = gt_agree(run->roles.world, status, run->start_limit_s);
+  if (status == GT_OK && !settled) {
+    if (!named) text = share_kept(run);
+    settle(run, named, text);
   }
   gt_free(text);
   return status;

@@ -55,16 +55,17 @@ gt_status gt_setup_fetch_data(gt_run *run) {
   gt_status status = GT_OK;
   gt_ns said = gt_now();
   fetch_state own = url ? FETCHES : HAS;
-  if (!any_url(run->job)) return GT_OK;
+  bool waits = any_url(run->job);
   if (url) status = gt_fetch_open(&fetch, url, run->job->limits.wan_patience_s, false);
-  do {
+  while (waits) {
     bool done = false;
     if (own == FETCHES && status == GT_OK) status = gt_fetch_step(fetch, ROUND_S, &done);
     if (own == FETCHES && status == GT_OK) say(run, fetch, &said);
     own = status != GT_OK ? FAILED : done ? HAS : own;
-  } while (agree_on(run, own) == FETCHES);
+    waits = agree_on(run, own) == FETCHES;
+  }
   gt_fetch_close(fetch);
-  /* one exchange of all regions, however long the copies took: a region that starts again repeats
-     it */
+  /* one exchange of all regions, however long the copies took, and also where this site has only
+     files: a region that starts again repeats it */
   return gt_agree(run->roles.world, status, ALL_S);
 }

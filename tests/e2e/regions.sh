@@ -5,7 +5,7 @@
 
 data_train=1000
 job job.yaml
-read -r port through < <(free_ports 2)
+read -r port through web < <(free_ports 3)
 sed -i -e "s/name: east, ranks: 2/name: east, ranks: 2, address: '127.0.0.1:$port'/" -e 's/emulate: true/emulate: false/' job.yaml
 sed "s|^wan:|wan:\n  transport: tcp\n  $tls|" job.yaml >apart.yaml
 certify east west
@@ -73,6 +73,19 @@ begin east mesh-places "${mesh[@]}"
 end east "other paths" 0
 end west "other paths" 0
 check "other paths: the bits of one job" same "$(field mesh-places-east params_sha256)" "$(field mesh params_sha256)"
+
+# One site fetches its data and measures, the other one has a file and takes the rule.
+mkdir files && cp data.h5 files
+/usr/bin/python3 "$GEOTRAIN_SOURCE/tests/e2e/file_server.py" "$web" files log 2>server.err &
+server=$!
+for _ in $(seq 100); do (: <"/dev/tcp/127.0.0.1/$web") 2>/dev/null && break || pause 0.05; done
+rule=("${choices[@]}") choices=()
+GEOTRAIN_CACHE=$PWD/cache begin west other "${mesh[@]}" --set "data.path=http://127.0.0.1:$web/data.h5" --set train.choices=measure
+choices=("${rule[@]}")
+begin east other "${mesh[@]}"
+end east "other choices, and a URL" 0
+end west "other choices, and a URL" 0 'chosen by measurement'
+kill "$server"
 
 # A signal to one job stops both.
 begin west stopped "${mesh[@]}" --set train.until.steps=100000
