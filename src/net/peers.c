@@ -34,7 +34,8 @@ char *gt_peers_share_text(gt_peers *peers, const char *text, const char *what, d
   gt_peers_share(peers, 0, &bytes, sizeof bytes, what, limit_s);
   if (bytes == 0) return NULL;
   char *shared = gt_alloc(bytes, 1);
-  if (own) memcpy(shared, text, bytes);
+  /* of a region that returns, both are those of its first start */
+  if (own) memcpy(shared, text, bytes <= strlen(text) ? bytes : strlen(text) + 1);
   gt_peers_share(peers, 0, shared, bytes, what, limit_s);
   return shared;
 }

@@ -40,10 +40,11 @@ static void share(gt_peers *peers, size_t from, void *data, size_t bytes,
   group *g = (group *)peers;
   size_t region = 0;
   while (from >= g->first[region + 1]) region++;
-  const bool here = region == g->own;
-  if (here) g->region->ops->share(g->region, from - g->first[region], data, bytes, wait);
+  if (region == g->own && from > g->first[region])
+    g->region->ops->share(g->region, from - g->first[region], data, bytes, wait);
   if (g->servers) g->servers->ops->share(g->servers, region, data, bytes, wait);
-  if (!here) g->region->ops->share(g->region, 0, data, bytes, wait);
+  /* a region that returns has from the servers' group what it said at the start of the run */
+  g->region->ops->share(g->region, 0, data, bytes, wait);
 }
 
 static void close_group(gt_peers *peers) {

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include "geotrain/net.h"
+#include "geotrain/net_peers.h"
 #include "ranks.h"
 
 #define WHAT "the other ranks"
@@ -77,4 +78,50 @@ static void meetings(void) {
   }
 }
 
-RANK_TESTS(values_of_all, values_of_each_rank_in_turn, text_of_the_first, texts_of_all, meetings)
+/* ---- a region that returns ------------------------------------------------------------------- */
+
+/* Groups of one rank: the servers', which shares what it shared at the start of the run, and the
+   region's, which notes what it shares. */
+static const char *then;
+static char shared[64];
+
+static void share_then(gt_peers *peers, size_t from, void *data, size_t bytes,
+                       const gt_peers_wait *wait) {
+  const uint64_t whole = strlen(then) + 1;
+  (void)peers, (void)from, (void)wait;
+  assert_null(memchr(data, '#', bytes));
+  memcpy(data, bytes == whole ? (const void *)then : &whole, bytes);
+}
+
+static void share_here(gt_peers *peers, size_t from, void *data, size_t bytes,
+                       const gt_peers_wait *wait) {
+  (void)peers, (void)from, (void)wait;
+  memcpy(shared, data, bytes);
+}
+
+static gt_peers servers = {&(gt_peers_ops){.share = share_then}, 0, 2},
+                region = {&(gt_peers_ops){.share = share_here}, 0, 2};
+
+static void a_text_can_be_longer_than_at_the_start(void) {
+  const char own[64] = "short\0##############";
+  then = "a longer one";
+  char *text = gt_peers_share_text(&servers, own, WHAT, LIMIT_S);
+  assert_string_equal(text, then);
+  gt_free(text);
+}
+
+static void all_ranks_of_the_region_have_what_was_said(void) {
+  static const size_t ranks[] = {2, 1};
+  gt_peers *joined = gt_peers_join(&region, &servers, 0, ranks, 2);
+  then = "12345";
+  for (size_t from = 0; from < 2; from++) {
+    char data[6] = "now";
+    gt_peers_share(joined, from, data, sizeof data, WHAT, LIMIT_S);
+    assert_string_equal(data, then);
+    assert_string_equal(shared, then);
+  }
+  gt_peers_close(joined);
+}
+
+RANK_TESTS(values_of_all, values_of_each_rank_in_turn, text_of_the_first, texts_of_all, meetings,
+           a_text_can_be_longer_than_at_the_start, all_ranks_of_the_region_have_what_was_said)
