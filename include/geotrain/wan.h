@@ -69,6 +69,8 @@ void gt_gateway_send(gt_gateway *gateway, size_t peer, const gt_frame_header *he
    and messages to it are dropped, until it starts again (on_lost).  Only with
    regions that are taken back. */
 void gt_gateway_forget(gt_gateway *gateway, size_t peer);
+/* A region that leaves the others does not wait for one that it has not heard from for so long. */
+#define GT_LEAVE_S 5.0
 /* True if the peer has ended well, and needs nothing more. */
 bool gt_gateway_left(const gt_gateway *gateway, size_t peer);
 /* Removes the queued message `cookie`; false: it has begun to leave, or has left. */

@@ -216,6 +216,7 @@ static void flush(gt_server *s) {
     bool large = false;
     gt_ns now = gt_now();
     keep_alive(s, now);
+    gt_server_leave_others(s, now);
     if (gt_gateway_poll(s->gateway, now)) continue;
     gt_ns next = gt_gateway_next(s->gateway, &large);
     if ((next == GT_NEVER && !large) || now > until) return;
@@ -270,7 +271,6 @@ static gt_status real_loop(gt_server *s) {
   /* After a stop the other regions discard data, and the checkpoint contains it.  Sending it over a
      slow link would only delay the end. */
   if (status != GT_OK) gt_gateway_drop_bulk(s->gateway);
-  gt_server_leave_others(s);
   flush(s);
   gt_server_end_workers(s, status);
   gt_server_progress(s, gt_now(), true);

@@ -104,8 +104,9 @@ gt_status gt_server_members(const gt_server *s, gt_ps_members *out);
 void gt_server_members_host(gt_ps_host *host);
 /* The peer has been silent for too long.  False: its loss ends the run. */
 bool gt_server_give_up(gt_server *s, size_t peer, gt_ns now);
-/* At the end: nothing more is sent to regions that are no members. */
-void gt_server_leave_others(gt_server *s);
+/* At the end: nothing more is sent to regions that are no members; from a region that leaves alone,
+   to none that is silent. */
+void gt_server_leave_others(gt_server *s, gt_ns now);
 /* Stops a region without a majority, or without the others. */
 void gt_server_watch_members(gt_server *s, gt_ns now);
 

@@ -85,10 +85,14 @@ bool gt_server_give_up(gt_server *s, size_t peer, gt_ns now) {
   return true;
 }
 
-void gt_server_leave_others(gt_server *s) {
-  for (size_t p = 0; gt_server_members_change(s) && p < s->run->job->nregions; p++)
-    if (p != s->run->roles.region_id && !gt_ps_is_member(s->ps, p))
+void gt_server_leave_others(gt_server *s, gt_ns now) {
+  const bool alone = s->stop_told || s->alone_stopped;
+  for (size_t p = 0; gt_server_members_change(s) && p < s->run->job->nregions; p++) {
+    if (p == s->run->roles.region_id) continue;
+    const double silent_s = gt_seconds(now - gt_gateway_heard(s->gateway, p));
+    if (!gt_ps_is_member(s->ps, p) || (alone && silent_s > GT_LEAVE_S))
       gt_gateway_forget(s->gateway, p);
+  }
 }
 
 /* True if a region that this one has found in the run can still take it back. */

@@ -243,6 +243,13 @@ static gt_loss tcp_lost(gt_transport *t, size_t peer) {
 
 /* ---- closing --------------------------------------------------------------------------------- */
 
+/* A region that leaves alone does not wait for another one that it does not hear from. */
+static bool is_waited_for(const gt_transport *t, const gt_lane *l) {
+  const bool leaves = t->tcp->base.code == GT_STOPPED;
+  return !l->left && !l->forgotten && l->acked < l->queued &&
+         (!leaves || gt_now() < l->heard + gt_from_seconds(GT_LEAVE_S));
+}
+
 /* Returns a region that has not acknowledged every frame; nregions: none.  Frames that still arrive
    are dropped. */
 static size_t settle(gt_transport *t) {
@@ -250,9 +257,8 @@ static size_t settle(gt_transport *t) {
   tcp_progress(t);
   for (size_t peer = 0; peer < t->tcp->base.nregions; peer++) {
     if (peer == t->tcp->base.self) continue;
-    const gt_lane *l = &t->lanes[peer];
     while (tcp_receive(t, peer, &bytes)) gt_lane_release(t, peer);
-    if (!l->left && !l->forgotten && l->acked < l->queued) missing = peer;
+    if (is_waited_for(t, &t->lanes[peer])) missing = peer;
   }
   return missing;
 }

@@ -143,6 +143,21 @@ all_signalled() {
   check "$name: it does not begin anew" grep -qh '"event":"resumed"' "$name"-*/*.jsonl
 }
 
+# Two of three stand still: the third gets a signal, and does not wait until they have its messages.
+silent() {
+  local name=silent site p
+  for site in "${sites[@]}"; do begin "$site" "$name" --set limits.wan_patience=100s --set limits.local=100s "$@"; done
+  trains "$name-west"
+  for p in $(living); do
+    tr '\0' ' ' <"/proc/$p/cmdline" | grep -q -- "--region west " || kill -STOP "$p"
+  done
+  pause 2 # heartbeats are in flight
+  kill -USR1 "${pids[west]}"
+  end west "$name" 75 'stopped by a signal'
+  end_ranks
+  wait "${pids[east]}" "${pids[north]}" 2>/dev/null
+}
+
 # Without losses: the bits of a run whose regions cannot be lost.
 for run in continue stop; do
   for site in "${sites[@]}"; do begin "$site" "calm-$run" --set sync.strategy=sma --set train.until.steps=60 --set "sync.on_loss=$run"; done
@@ -159,4 +174,5 @@ if [ "$full" = yes ]; then
 fi
 minority --set sync.strategy=asgd-ga
 all_signalled --set sync.strategy=sma
+silent --set sync.strategy=sma
 finish
