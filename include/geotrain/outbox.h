@@ -68,6 +68,8 @@ void gt_outbox_hold(gt_outbox *o, size_t peer, bool holds);
    messages any more, except those about members; then the gateway has discarded all messages to
    it. */
 void gt_outbox_renew(gt_outbox *o, size_t peer, bool present);
+/* Call when the peer is lost: the gateway has dropped all messages to it. */
+void gt_outbox_lost(gt_outbox *o, size_t peer);
 /* Sets the membership epoch of all later messages, and this region in their routes. */
 void gt_outbox_epoch(gt_outbox *o, int64_t epoch, size_t origin);
 /* Call when the run stops: messages no longer wait for bytes. */

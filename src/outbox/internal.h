@@ -20,6 +20,7 @@ typedef struct {
   bool own;              /* this region is its origin, if messages have an origin */
   bool parked;           /* the link's window is full: the gateway does not have the message yet */
   bool departed, behind; /* behind: an earlier message was in flight when this one was posted */
+  bool dropped;          /* the gateway had the message and has dropped it: the peer was lost */
   /* after a resume: the peer may have taken the message already, so its payload stays the same */
   bool resent;
   gt_ns posted;

@@ -455,10 +455,24 @@ bool gt_outbox_departed(gt_outbox *o, size_t peer, uint64_t cookie) {
 
 /* ---- members --------------------------------------------------------------------------------- */
 
+static void close_orphans(gt_outbox *o, size_t peer) {
+  for (size_t i = o->norphans; i-- > 0;)
+    if (o->orphans[i].peer == peer) {
+      o->orphans[i].payload->refs--;
+      o->orphans[i] = o->orphans[--o->norphans];
+    }
+}
+
+void gt_outbox_lost(gt_outbox *o, size_t peer) {
+  outbox_peer *p = &o->peers[peer];
+  for (size_t i = 0; i < p->n; i++) p->messages[i].dropped |= !p->messages[i].parked;
+  close_orphans(o, peer);
+}
+
 /* Keeps the body of a message that the gateway is sending. */
 static void forget(gt_outbox *o, size_t peer, outbox_message *m) {
   const gt_outbox_gateway *gateway = &o->spec.gateway;
-  const bool sending = !o->peers[peer].absent && !m->parked && !m->departed &&
+  const bool sending = !o->peers[peer].absent && !m->parked && !m->departed && !m->dropped &&
                        !gateway->drop(gateway->ctx, peer, m->id);
   if (!m->departed) has_left(o, &o->peers[peer], m);
   if (!sending) {
@@ -473,11 +487,7 @@ void gt_outbox_renew(gt_outbox *o, size_t peer, bool present) {
   outbox_peer *p = &o->peers[peer];
   p->absent = !present;
   for (size_t i = 0; i < p->n; i++) forget(o, peer, &p->messages[i]);
-  for (size_t i = o->norphans; i-- > 0 && !present;)
-    if (o->orphans[i].peer == peer) {
-      o->orphans[i].payload->refs--;
-      o->orphans[i] = o->orphans[--o->norphans];
-    }
+  if (!present) close_orphans(o, peer);
   o->unacknowledged -= p->n;
   p->n = 0;
   p->sent = p->taken = p->received = 0;

@@ -546,6 +546,7 @@ static void ring_timers(gt_ps *ps) {
 void gt_ps_lost(gt_ps *ps, size_t region, gt_ns now) {
   gt_ps_at(ps, now);
   gt_ps_forget_states(ps, region);
+  gt_outbox_lost(ps->outbox, region);
   gt_ps_members_lost(ps, region);
   pump(ps);
 }

@@ -124,6 +124,21 @@ static void without_a_store_each_message_is_acknowledged(void) {
   gt_outbox_close(r.outbox);
 }
 
+/* The gateway never says that these messages have left. */
+static void messages_to_a_lost_peer_keep_no_memory(void) {
+  region r;
+  open_region(&r, false);
+  gt_payload *body = gt_outbox_body(r.outbox, BYTES);
+  for (int starts = 0; starts < 3; starts++) {
+    post(&r);
+    assert_ptr_not_equal(gt_outbox_body(r.outbox, BYTES), body);
+    gt_outbox_lost(r.outbox, PEER);
+    gt_outbox_renew(r.outbox, PEER, true);
+    assert_ptr_equal(gt_outbox_body(r.outbox, BYTES), body);
+  }
+  gt_outbox_close(r.outbox);
+}
+
 TESTS(an_answer_carries_the_acknowledgement, a_region_that_does_not_answer_acknowledges_at_once,
       a_control_message_brings_what_waits, a_region_with_no_more_data_acknowledges,
-      without_a_store_each_message_is_acknowledged)
+      without_a_store_each_message_is_acknowledged, messages_to_a_lost_peer_keep_no_memory)
