@@ -249,11 +249,20 @@ static bool is_former(const gt_lane *l, uint64_t start) {
   return false;
 }
 
+/* True if the peer is lost to a transport: connections that it still has to another one can be
+   those of a proxy that has not noticed its end. */
+static bool is_lost(const gt_tcp *tcp, size_t peer) {
+  bool lost = false;
+  for (size_t i = 0; i < GT_TCP_TRANSPORTS; i++)
+    lost |= tcp->open[i] && tcp->open[i]->lanes[peer].forgotten;
+  return lost;
+}
+
 bool gt_lane_has_other(const gt_transport *t, size_t peer, const gt_tcp_record *hello) {
   const gt_lane *l = &t->lanes[peer];
   bool connected = false;
   if (l->start == 0 || hello->start == l->start) return false;
-  for (size_t i = 0; i < t->nstreams; i++)
+  for (size_t i = 0; i < t->nstreams && !is_lost(t->tcp, peer); i++)
     /* a frame that waits keeps this region from reading the end */
     connected |= l->streams[i].greeted && !gt_connection_closed(&l->streams[i].c);
   return connected || is_former(l, hello->start);

@@ -16,7 +16,8 @@
 #define BACKLOG          256
 #define RESOLVE_LIMIT_S  30.0
 #define KEY_MAX          ((size_t)96)
-#define REFUSED_MAX_S    10.0
+/* of the patience, after which the others have lost a start that a proxy keeps connected */
+#define REFUSED 1.5
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 
@@ -314,7 +315,7 @@ gt_status gt_tcp_create(gt_endpoint **out, const gt_tcp_spec *spec, const gt_tra
   tcp->ended = GT_NEW_ARRAY(uint64_t, spec->nregions);
   tcp->nstreams = spec->streams > 0 ? spec->streams : 1;
   tcp->base.patience_s = spec->patience_s;
-  tcp->refused_s = spec->patience_s < REFUSED_MAX_S ? spec->patience_s : REFUSED_MAX_S;
+  tcp->refused_s = REFUSED * spec->patience_s;
   tcp->listener.fd = -1;
   tcp->sites = GT_NEW_ARRAY(gt_tcp_site, spec->nregions);
   tcp->parked = GT_NEW_ARRAY(gt_parked, spec->nregions * tcp->nstreams);

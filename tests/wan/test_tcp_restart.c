@@ -406,6 +406,39 @@ static void a_group_does_not_wait_for_a_region_that_was_lost(void) {
   assert_int_equal(ended, 0);
 }
 
+/* The connections of b stay, as those of a proxy would: when its gateway is lost, its next start is
+   taken by the group, too. */
+static void replace_lost_b(void) {
+  end a, b;
+  open_end(&a, 0, true);
+  open_end(&b, 1, true);
+  (void)gt_endpoint_peers(a.tcp);
+  (void)gt_endpoint_peers(b.tcp);
+  const gt_lane *l = &((gt_tcp *)a.tcp)->open[GT_TCP_OF_PEERS]->lanes[1];
+  exchange(&a, &b, 3);
+  while (!l->streams->greeted) {
+    step(&a, &b);
+    step(&b, &a);
+  }
+  gt_transport_tcp.forget(a.t, 1);
+  gt_endpoint *next = open_tcp(1, true);
+  (void)gt_endpoint_peers(next);
+  const gt_ns until = gt_now() + gt_from_seconds(LIMIT_S);
+  while (l->start != next->start && gt_now() < until) {
+    gt_transport_tcp.progress(a.t);
+    gt_transport_tcp.progress(((gt_tcp *)next)->open[GT_TCP_OF_PEERS]);
+  }
+  _exit(l->start == next->start ? 0 : 1);
+}
+
+static void a_lost_region_is_not_refused(void) {
+  int ended;
+  const pid_t child = fork();
+  if (child == 0) replace_lost_b();
+  assert_int_equal(waitpid(child, &ended, 0), child);
+  assert_int_equal(ended, 0);
+}
+
 /* Region b ends with an error, or dies, before it has sent anything; then it starts again. */
 static void start_twice(bool says) {
   gt_endpoint *tcp = open_tcp(1, false);
@@ -445,4 +478,4 @@ TESTS_BETWEEN(set_up, NULL, lanes_begin_anew, a_start_is_taken_while_a_frame_wai
               a_second_start_is_refused, a_replaced_start_is_refused, groups_repeat_their_messages,
               a_region_returns_to_a_run_that_has_begun,
               a_group_does_not_wait_for_a_region_that_was_lost,
-              a_region_can_start_again_before_all_have_met)
+              a_region_can_start_again_before_all_have_met, a_lost_region_is_not_refused)
