@@ -143,6 +143,20 @@ all_signalled() {
   check "$name: it does not begin anew" grep -qh '"event":"resumed"' "$name"-*/*.jsonl
 }
 
+# The lead dies when it has greeted the others, and starts again: all have the id of one run.
+greeted() {
+  local name=greeted site
+  GEOTRAIN_FAILPOINT=hello.greeted begin east "$name" "$@"
+  for site in west north; do begin "$site" "$name" "$@"; done
+  wait "${pids[east]}" 2>/dev/null
+  begin east "$name" "$@"
+  all_end "$name" "the lead starts again"
+  for site in west north; do
+    check "$name, $site: the id of the run" same "$(id_of "$name-$site/ckpt/$(newest_round "$name-$site")/$site.h5")" \
+      "$(id_of "$name-east/ckpt/$(newest_round "$name-east")/east.h5")"
+  done
+}
+
 # Two of three stand still: the third gets a signal, and does not wait until they have its messages.
 silent() {
   local name=silent site p
@@ -174,5 +188,6 @@ if [ "$full" = yes ]; then
 fi
 minority --set sync.strategy=asgd-ga
 all_signalled --set sync.strategy=sma
+greeted --set sync.strategy=sma --set train.until.steps=30
 silent --set sync.strategy=sma
 finish
