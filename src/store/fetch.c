@@ -135,13 +135,21 @@ static bool has_room(gt_fetch *f, curl_off_t coming) {
   return false;
 }
 
+/* True if the answer is not the rest of the partial file: another part, or one of another version,
+   from a server that ignores If-Range. */
+static bool is_other_part(const gt_fetch *f) {
+  if (f->offered == 0) return false; /* the whole file */
+  return code_of(f) != 206 || f->offered != f->from ||
+         (f->new_tag[0] && strcmp(f->new_tag, f->tag) != 0);
+}
+
 /* Begins with the answer's first bytes: the rest of the partial file, or the whole file. */
 static bool take_first(gt_fetch *f) {
   curl_off_t coming = 0;
   curl_easy_getinfo(f->request, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &coming);
   f->taken = true;
-  if (f->offered != f->have || code_of(f) != 206) {
-    if (f->offered != 0) return false; /* another part than was asked for */
+  if (is_other_part(f)) return false;
+  if (f->offered == 0) {
     f->have = 0;
     memcpy(f->tag, f->new_tag, sizeof f->tag);
     if (ftruncate(f->file, 0) != 0 || !write_tag(f)) {
@@ -260,12 +268,17 @@ static void try_later(gt_fetch *f, const char *why) {
 
 static gt_status take_result(gt_fetch *f, CURLcode result, bool *done) {
   const long code = code_of(f);
+  const bool other = is_other_part(f);
   char why[64];
   if (result == CURLE_OK && code == 200 && !f->taken) (void)take_first(f); /* an empty file */
   if (f->taken && f->have > f->from) f->again_s = AGAIN_S;
-  if (f->offered != 0 && f->offered != f->from) f->tag[0] = '\0'; /* asks for the whole next */
+  if (other) drop_part(f);
   end(f);
   if (f->fault) return not_written(f->part, f->fault);
+  if (other) {
+    try_later(f, "the server answers another part than was asked for");
+    return GT_OK;
+  }
   if (result == CURLE_OK && (code == 200 || code == 206)) return finish(f, done);
   if (!store_request_passes(result, code))
     return result == CURLE_OK ? refused(f, code)
