@@ -285,7 +285,7 @@ gt_link_function gt_links_function(const gt_links *links, size_t region);
 const gt_link_spec *gt_links_from(const gt_links *links, size_t region);
 /* Returns the seconds that `self` waits for a heartbeat from `peer`: least_s, or ten times the
    transfer time of the largest message from the peer if that is longer, because the heartbeat
-   can be queued behind one. */
+   can be queued behind one.  Over a store: by the peer's upload and self's download. */
 double gt_links_patience(const gt_links *links, size_t peer, size_t self, size_t message_bytes,
                          double least_s);
 /* Returns the TCP connections that two regions need, so that the windows of all hold the bytes in

@@ -62,7 +62,8 @@ typedef struct gt_object_request {
   uint64_t
       notes[GT_OBJECT_NOTES]; /* of the caller: PUT writes them behind the body, GET reads them */
   /* set by the store */
-  _Atomic int state; /* gt_object_state */
+  _Atomic int state;    /* gt_object_state */
+  _Atomic size_t moved; /* bytes of a GET that have arrived, of all attempts */
   char fault[256];
   struct gt_object_request *next;
 } gt_object_request;

@@ -261,11 +261,18 @@ const gt_link_spec *gt_links_from(const gt_links *links, size_t region) {
   return &links->specs[region * links->n];
 }
 
+static double takes_s(size_t bytes, double bps) {
+  return bps > 0 ? 8.0 * (double)bytes / bps : 0;
+}
+
 double gt_links_patience(const gt_links *links, size_t peer, size_t self, size_t message_bytes,
                          double least_s) {
-  double goodput_bps = gt_link_goodput(&gt_links_from(links, peer)[self]);
-  double takes_s = goodput_bps > 0 ? 8.0 * (double)message_bytes / goodput_bps : 0;
-  return fmax(least_s, 10 * takes_s);
+  const gt_link_spec *link = &gt_links_from(links, peer)[self];
+  double message_s = takes_s(message_bytes, gt_link_goodput(link));
+  if (link->look_s > 0) /* a store: an upload, then a download */
+    message_s = takes_s(message_bytes, links->access[peer].up_bps) +
+                takes_s(message_bytes, links->access[self].down_bps);
+  return fmax(least_s, 10 * message_s);
 }
 
 /* The largest window that Linux gives a connection by default (net.ipv4.tcp_wmem). */

@@ -1,6 +1,7 @@
 /* Objects as files of a folder: whole, because a file gets its name when it is complete. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include "objects.h"
 
 #define PATH_ROOM ((size_t)4096)
+#define PIECE     ((size_t)1 << 20)
 
 typedef struct {
   char *folder;
@@ -62,12 +64,14 @@ static gt_object_state folder_put(void *context, const char *name, const void *b
   return failed(fault, path, again);
 }
 
-static bool read_all(int fd, void *bytes, size_t size) {
+/* In pieces, so that *moved grows. */
+static bool read_all(int fd, void *bytes, size_t size, _Atomic size_t *moved) {
   for (char *at = bytes; size > 0;) {
-    const ssize_t n = read(fd, at, size);
+    const ssize_t n = read(fd, at, size < PIECE ? size : PIECE);
     if (n < 0 && errno == EINTR) continue;
     if (n == 0) errno = EIO;
     if (n <= 0) return false;
+    atomic_fetch_add(moved, (size_t)n);
     at += n;
     size -= (size_t)n;
   }
@@ -75,7 +79,8 @@ static bool read_all(int fd, void *bytes, size_t size) {
 }
 
 static gt_object_state folder_get(void *context, const char *name, void *body, size_t *bytes,
-                                  uint8_t tail[STORE_TAIL], char *fault, bool *again) {
+                                  uint8_t tail[STORE_TAIL], _Atomic size_t *moved, char *fault,
+                                  bool *again) {
   const handle *h = context;
   char path[PATH_ROOM];
   struct stat about;
@@ -94,7 +99,7 @@ static gt_object_state folder_get(void *context, const char *name, void *body, s
     state = GT_OBJECT_FAILED;
   } else {
     *bytes = (size_t)about.st_size - STORE_TAIL;
-    if (!read_all(fd, body, *bytes) || !read_all(fd, tail, STORE_TAIL))
+    if (!read_all(fd, body, *bytes, moved) || !read_all(fd, tail, STORE_TAIL, moved))
       state = failed(fault, path, again);
   }
   close(fd);

@@ -46,7 +46,7 @@ static gt_object_state get(const gt_objects *o, void *handle, gt_object_request 
   uint8_t found[STORE_TAIL], needed[STORE_TAIL];
   size_t bytes = r->bytes;
   const gt_object_state state =
-      o->kind->get(handle, r->name, r->body, &bytes, found, r->fault, again);
+      o->kind->get(handle, r->name, r->body, &bytes, found, &r->moved, r->fault, again);
   if (state != GT_OBJECT_DONE) return state;
   memcpy(needed, found, STORE_NOTES);
   seal(r->body, bytes, needed);
@@ -173,6 +173,7 @@ gt_status gt_objects_open(gt_objects **out, const char *url, double patience_s) 
 void gt_objects_begin(gt_objects *objects, gt_object_request *request) {
   gt_objects *o = objects;
   atomic_store(&request->state, GT_OBJECT_BUSY);
+  atomic_store(&request->moved, 0);
   request->fault[0] = '\0';
   request->next = NULL;
   pthread_mutex_lock(&o->lock);

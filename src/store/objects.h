@@ -15,9 +15,10 @@ typedef struct {
   /* Each writes why it has failed to fault, of 256 bytes; *again: another attempt can succeed. */
   gt_object_state (*put)(void *handle, const char *name, const void *body, size_t bytes,
                          const uint8_t tail[STORE_TAIL], char *fault, bool *again);
-  /* Reads at most *bytes bytes and the tail behind them, and sets *bytes without the tail. */
+  /* Reads at most *bytes bytes and the tail behind them, and sets *bytes without the tail; adds to
+     *moved what has arrived so far. */
   gt_object_state (*get)(void *handle, const char *name, void *body, size_t *bytes,
-                         uint8_t tail[STORE_TAIL], char *fault, bool *again);
+                         uint8_t tail[STORE_TAIL], _Atomic size_t *moved, char *fault, bool *again);
   gt_object_state (*remove)(void *handle, const char *name, char *fault, bool *again);
 } store_kind;
 

@@ -1,4 +1,5 @@
 /* Objects in S3, or a store that speaks its protocol. */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,7 @@ typedef struct {
   const uint8_t *out; /* NULL: an answer */
   uint8_t *in;
   size_t bytes, room, at;
+  _Atomic size_t *moved; /* of an answer */
   uint8_t tail[STORE_TAIL];
   char answer[STORE_REASON_MAX + 1]; /* of an error */
 } transfer;
@@ -71,6 +73,7 @@ static size_t take(char *bytes, size_t one, size_t size, void *context) {
     return size;
   }
   if (!t->in) return size; /* of PUT or DELETE */
+  atomic_fetch_add(t->moved, size);
   for (size_t done = 0; done < size;) {
     const size_t n = t->at < t->room ? t->room - t->at : t->room + STORE_TAIL - t->at;
     const size_t some = n < size - done ? n : size - done;
@@ -154,8 +157,9 @@ static gt_object_state s3_put(void *context, const char *name, const void *body,
 }
 
 static gt_object_state s3_get(void *context, const char *name, void *body, size_t *bytes,
-                              uint8_t tail[STORE_TAIL], char *fault, bool *again) {
-  transfer t = {.h = context, .in = body, .room = *bytes};
+                              uint8_t tail[STORE_TAIL], _Atomic size_t *moved, char *fault,
+                              bool *again) {
+  transfer t = {.h = context, .in = body, .room = *bytes, .moved = moved};
   gt_object_state state = perform(&t, name, NULL, fault, again);
   gt_failpoint("store.did_get");
   if (state == GT_OBJECT_DONE && !split(&t)) {

@@ -85,6 +85,7 @@ typedef struct {
   bool stale;    /* the request is of a channel that has ended */
   uint64_t next, deleted, received;
   gt_ns look, heard;
+  size_t moved;       /* bytes of `get` that have been heard */
   gt_ns asked, empty; /* when the request began; and one that found nothing */
 } store_lane;
 

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -169,6 +170,7 @@ static void ask(gt_transport *t, size_t peer, gt_ns now) {
   l->get.bytes = t->frame_bytes;
   if (!l->refers) name_frame(t, l->get.name, false, peer, l->next);
   l->getting = true;
+  l->moved = 0;
   l->asked = now;
   gt_objects_begin(t->store->objects, &l->get);
 }
@@ -223,9 +225,18 @@ static void take_answer(gt_transport *t, size_t peer, gt_ns now) {
     l->next++; /* an earlier start of the peer sent it, too */
 }
 
+/* An object that arrives is no silence, however long it takes. */
+static void hear(store_lane *l, gt_ns now) {
+  const size_t moved = atomic_load(&l->get.moved);
+  if (!l->getting || l->stale || moved == l->moved) return;
+  l->moved = moved;
+  l->heard = now;
+}
+
 void gt_store_lane_pump_in(gt_transport *t, size_t peer) {
   store_lane *l = &t->lanes[peer];
   const gt_ns now = gt_now();
+  hear(l, now);
   if (l->getting && gt_store_ended(&l->get)) take_answer(t, peer, now);
   delete_read(t, peer);
   if (!l->getting && !l->ready && t->store->peers[peer].start && !l->forgotten) ask(t, peer, now);

@@ -6,6 +6,7 @@ be read.  Files in FOLDER make it fail:
   .stall  N: answers stop after N bytes for as long as the file is there
   .codes  the next answers, one number a line, instead of files
   .lag    S: a new file is not found for S seconds
+  .slow   S: an answer of more than 64 KiB takes S seconds
   .mixes  If-Range is ignored: the rest is of the version that is there"""
 import hashlib
 import hmac
@@ -143,6 +144,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         cut = control(".break")
         stall = control(".stall")
+        slow = control(".slow")
         if cut:
             os.unlink(os.path.join(folder, ".break"))
             self.wfile.write(body[start:start + int(cut)])
@@ -154,6 +156,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             start += int(stall)
             while control(".stall"):
                 time.sleep(0.05)
+        if slow and len(body) - start > 65536:
+            step = len(body) // 20 + 1
+            for start in range(start, len(body) - step, step):
+                self.wfile.write(body[start:start + step])
+                time.sleep(float(slow) / 20)
+            start += step
         self.wfile.write(body[start:])
 
 

@@ -14,6 +14,15 @@ bits=$(field one params_sha256)
 serves
 echo 0.2 >files/.lag
 both "objects that are seen late" late --set wan.store.url=s3://private/run
+rm files/.lag
+
+# ---- a message that takes longer than the patience ---------------------------------------------------
+
+echo 3 >files/.slow
+slow=(--set wan.store.url=s3://private/slow --set train.until.steps=4 --set 'limits.wan_patience=2 s')
+begin east slow "${slow[@]}"
+begin west slow "${slow[@]}"
+for site in east west; do end $site "a message that takes longer than the patience" 0; done
 kill $server
 
 # ---- deleted by someone else -------------------------------------------------------------------------

@@ -57,6 +57,24 @@ static void a_round_trip_has_the_latencies_of_traces(void) {
   gt_job_close(job);
 }
 
+/* A message is written, then read, by the rates that are given. */
+static void by_the_rates_of_a_store(void) {
+  gt_links *links = NULL;
+  gt_job *job = job_as("name: t\nmodel: {name: dummy}\ndata: {path: d.h5}\n"
+                       "train: {until: {steps: 1}, optimizer: {lr: 0.1}}\n"
+                       "regions: [{name: a, ranks: 2, store: {upload: 1 Mbit/s}},\n"
+                       "  {name: b, ranks: 2, store: {download: 2 Mbit/s}}, {name: c, ranks: 2}]\n"
+                       "wan: {transport: store, store: {url: 'file:///%s'}}\n",
+                       "none");
+  must(gt_links_create(&links, job));
+  waits(links, 1, 0, 120);
+  waits(links, 2, 0, 80);
+  waits(links, 1, 2, 40);
+  waits(links, 0, 1, 30);
+  gt_links_close(links);
+  gt_job_close(job);
+}
+
 /* A job with a link from each of n regions to each other one: the latency from a to b is 1 + a +
    b/n seconds. */
 static gt_job *full_matrix(size_t n) {
@@ -120,5 +138,5 @@ static void streams_fill_the_longest_path(void) {
   }
 }
 
-TESTS(by_the_link_from_the_peer, a_round_trip_has_the_latencies_of_traces, a_large_matrix,
-      streams_fill_the_longest_path)
+TESTS(by_the_link_from_the_peer, a_round_trip_has_the_latencies_of_traces, by_the_rates_of_a_store,
+      a_large_matrix, streams_fill_the_longest_path)
