@@ -65,7 +65,7 @@ static void transfer(asking *a, const char *name, gt_probe_store *own) {
 gt_status gt_probe_store_measure(const gt_run *run, gt_probe_store *own) {
   asking a = {0};
   char name[GT_OBJECT_NAME];
-  snprintf(name, sizeof name, "probe-%zu", run->roles.region_id);
+  snprintf(name, sizeof name, "probe/rate-%zu", run->roles.region_id);
   *own = (gt_probe_store){0};
   GT_TRY(gt_objects_open(&a.objects, run->job->wan.store.url, run->job->limits.wan_patience_s));
   a.body = gt_alloc(MOST, 1);

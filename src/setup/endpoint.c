@@ -75,14 +75,18 @@ static gt_status count_streams(const gt_job *job, size_t *streams) {
   return status;
 }
 
-static gt_status open_store(gt_endpoint **out, const gt_job *job, size_t region) {
+/* below: added to the URL. */
+static gt_status open_store(gt_endpoint **out, const gt_job *job, size_t region,
+                            const char *below) {
   const char **names = GT_NEW_ARRAY(const char *, job->nregions);
   double *polls_s = GT_NEW_ARRAY(double, job->nregions);
   for (size_t r = 0; r < job->nregions; r++) {
     names[r] = job->regions[r].name;
     polls_s[r] = gt_job_store_poll(job, region, r);
   }
-  char *url = path_of(job->wan.store.url, job->regions[region].name);
+  char *place = path_of(job->wan.store.url, job->regions[region].name);
+  char *url = gt_alloc(strlen(place) + strlen(below) + 1, 1);
+  strcpy(stpcpy(url, place), below);
   const gt_store_spec spec = {.url = url,
                               .names = names,
                               .nregions = job->nregions,
@@ -93,6 +97,7 @@ static gt_status open_store(gt_endpoint **out, const gt_job *job, size_t region)
                               .restarts = job->sync.on_loss == GT_ON_LOSS_CONTINUE};
   const gt_status status = gt_store_join(out, &spec);
   gt_free(url);
+  gt_free(place);
   gt_free(polls_s);
   gt_free(names);
   return status;
@@ -130,8 +135,9 @@ static gt_status open_tcp(gt_endpoint **out, const gt_job *job, size_t region, b
 }
 
 /* Opens a region's side of the transport. */
-static gt_status open_site(gt_endpoint **out, const gt_job *job, size_t region, bool listens) {
-  return job->wan.transport == GT_WAN_STORE ? open_store(out, job, region)
+static gt_status open_site(gt_endpoint **out, const gt_job *job, size_t region, bool listens,
+                           const char *below) {
+  return job->wan.transport == GT_WAN_STORE ? open_store(out, job, region, below)
                                             : open_tcp(out, job, region, listens);
 }
 
@@ -139,7 +145,9 @@ gt_status gt_setup_open_endpoint(gt_run *run) {
   const gt_job *job = run->job;
   const bool modelled = job->wan.transport == GT_WAN_MPI || run->options->virtual_clock;
   if (modelled || !run->roles.is_ps || job->nregions < 2) return GT_OK;
-  return open_site(&run->endpoint, job, run->roles.region_id, true);
+  /* a probe must not take the place of a training */
+  return open_site(&run->endpoint, job, run->roles.region_id, true,
+                   run->options->trains ? "" : "/probe");
 }
 
 /* ---- without ranks --------------------------------------------------------------------------- */
@@ -159,7 +167,7 @@ gt_status gt_setup_certificate(const gt_job *job, size_t region, gt_setup_cert *
 gt_status gt_setup_check_site(const gt_job *job, size_t region, gt_setup_cert *cert) {
   gt_endpoint *endpoint = NULL;
   if (job->wan.transport == GT_WAN_MPI || job->nregions < 2) return gt_setup_not_apart();
-  GT_TRY(open_site(&endpoint, job, region, false));
+  GT_TRY(open_site(&endpoint, job, region, false, ""));
   gt_endpoint_close(endpoint);
   GT_TRY(gt_setup_certificate(job, region, cert));
   if (cert->left_s >= job->slurm.time_s) return GT_OK;

@@ -29,25 +29,28 @@ bits=$(field one params_sha256)
 
 # ---- probe -----------------------------------------------------------------------------------------
 
-# probes REGION WORDS...: starts the region's probe.
+# probes REGION WORDS...: starts the region's probe, probe-REGION.
 probes() {
   local region=$1
   shift
-  $MPIRUN -n 2 "$GEOTRAIN" probe "$@" --region "$region" >"$region.out" 2>"$region.err" </dev/null &
-  pids[$region]=$!
+  $MPIRUN -n 2 "$GEOTRAIN" probe "$@" --region "$region" >"probe-$region.out" 2>"probe-$region.err" </dev/null &
+  pids[probe-$region]=$!
 }
 sed -e "s|poll: 10 ms|&, place: 'aws:oregon'|" -e 's/name: east, ranks: 2/&, place: "gcp:london"/' -e 's/name: west, ranks: 2/&, place: "aws:london"/' apart.yaml >placed.yaml
+for region in west east; do begin "$region" probed --set train.until.steps=2000; done
+trains probed-east
 for region in west east; do probes "$region" placed.yaml --out "$region.csv"; done
-for region in west east; do end "$region" "probe" 0 '^region +request +write +read$' '^east +[0-9.]+ +[0-9]+ +[0-9]+$' 'name: west, store: {upload: [0-9.]+ Mbit/s, download: [0-9.]+ Mbit/s, latency: [0-9.]+ ms}' '^GO$'; done
+for region in west east; do end "probe-$region" "probe" 0 '^region +request +write +read$' '^east +[0-9.]+ +[0-9]+ +[0-9]+$' 'name: west, store: {upload: [0-9.]+ Mbit/s, download: [0-9.]+ Mbit/s, latency: [0-9.]+ ms}' '^GO$'; done
+for region in west east; do end "$region" "a training that is probed" 0; done
 check "probe: the same rates everywhere" cmp west.csv east.csv
 check "probe: rates" same "$(sed -n 's/,,[0-9.]*,$//p' west.csv | paste -sd ' ')" "storage_up_mbit_s,gcp,london,aws,oregon storage_down_mbit_s,aws,oregon,gcp,london storage_up_mbit_s,aws,london,aws,oregon storage_down_mbit_s,aws,oregon,aws,london"
 "$GEOTRAIN" placement --network west.csv --model-bytes 17MB >out 2>err
 check "probe: placement reads the rates" grep -q 'aws, aws, oregon, central' out
-check "probe: its objects are deleted" same "$(cd objects && find . -type f | sort | paste -sd ' ')" "./region-0 ./region-1"
+check "probe: its objects are deleted" same "$(cd objects && find . -type f | sort | paste -sd ' ')" "./probe/region-0 ./probe/region-1 ./region-0 ./region-1"
 probes west job.yaml --out none.csv
-end west "probe without a store" 2 '--out is for the rates of a store, and wan.transport is mpi'
+end probe-west "probe without a store" 2 '--out is for the rates of a store, and wan.transport is mpi'
 probes west apart.yaml --out none.csv
-end west "probe without places" 2 'none.csv has rates between places; expected wan.store.place and regions.*place'
+end probe-west "probe without places" 2 'none.csv has rates between places; expected wan.store.place and regions.*place'
 
 # ---- kills -----------------------------------------------------------------------------------------
 
