@@ -156,6 +156,9 @@ void gt_store_share_fill(store_lane *l, const char *region);
 void gt_store_share_read(gt_transport *t, size_t peer, uint64_t number);
 /* The peer reads no more of what it was sent. */
 void gt_store_share_leave(gt_transport *t, size_t peer);
+/* The frame of a share that is being written is no longer kept, so its object can have any bytes: no
+   message refers to it. */
+void gt_store_share_drop(gt_transport *t, store_share *share);
 /* Deletes what all have read.  True if nothing is left. */
 bool gt_store_shares_progress(gt_transport *t);
 void gt_store_shares_close(gt_transport *t);

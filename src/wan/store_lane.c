@@ -39,6 +39,10 @@ void gt_store_lane_close(store_lane *l) {
 static void clear(gt_transport *t, size_t peer) {
   store_lane *l = &t->lanes[peer];
   gt_store_share_leave(t, peer);
+  for (size_t i = 0; i < STORE_PUTS; i++) {
+    const store_putting *p = &l->puts[i];
+    if (p->busy && p->share) gt_store_share_drop(t, p->share);
+  }
   l->queued = l->begun = l->acked = l->received = 0;
   memset(l->slot_sequence, 0, l->nslots * sizeof *l->slot_sequence);
 }

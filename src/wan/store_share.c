@@ -137,6 +137,16 @@ void gt_store_share_leave(gt_transport *t, size_t peer) {
   for (size_t i = 0; i < t->nshares; i++) t->shares[i]->waits[peer] = 0;
 }
 
+void gt_store_share_drop(gt_transport *t, store_share *s) {
+  for (size_t peer = 0; peer < t->store->base.nregions; peer++) {
+    store_lane *l = &t->lanes[peer];
+    s->waits[peer] = 0;
+    for (uint64_t n = l->begun + 1; n <= l->queued; n++)
+      if (gt_store_entry(l, n)->share == s) gt_store_entry(l, n)->share = NULL;
+  }
+  if (t->latest == s) t->latest = NULL;
+}
+
 /* The latest payload stays for a message to another region that has not been sent yet. */
 static bool is_read(const gt_transport *t, const store_share *s) {
   for (size_t peer = 0; peer < t->store->base.nregions; peer++)
