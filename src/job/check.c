@@ -71,6 +71,12 @@ static gt_status check_function(const gt_job *job, const char *source) {
 
 static gt_status check_store(const gt_job *job, const char *source) {
   const char *url = job->wan.store.url;
+  if (job->wan.store.poll_s > job->limits.wan_patience_s / 3)
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "%s: wan.store.poll is %g s and limits.wan_patience %g s; expected a patience of three "
+        "polls or more, so that no region counts as lost between two looks",
+        source, job->wan.store.poll_s, job->limits.wan_patience_s);
   if (url && (strncmp(url, "file:///", 8) == 0 || strncmp(url, "s3://", 5) == 0))
     return check_function(job, source);
   return GT_FAIL(GT_ERR_JOB,

@@ -1,4 +1,5 @@
 /* The cost of work, from the values of the job, its regions and their devices. */
+#include <math.h>
 #include <string.h>
 
 #include "internal.h"
@@ -76,7 +77,8 @@ bool gt_job_is_function(const gt_job *job, size_t region) {
          is_named(job, region, root);
 }
 
-#define SELDOM 10 /* polls from one look to the next */
+#define SELDOM         10  /* polls from one look to the next, */
+#define SELDOM_PATIENT 6.0 /* but so many looks in the patience */
 
 double gt_job_store_poll(const gt_job *job, size_t region, size_t peer) {
   const double poll_s = job->wan.store.poll_s;
@@ -85,7 +87,7 @@ double gt_job_store_poll(const gt_job *job, size_t region, size_t peer) {
   if (!root || job->sync.on_loss == GT_ON_LOSS_CONTINUE || job->pipeline.nstages > 0 ||
       is_named(job, region, root) || is_named(job, peer, root))
     return poll_s;
-  return SELDOM * poll_s;
+  return fmin(SELDOM * poll_s, fmax(poll_s, job->limits.wan_patience_s / SELDOM_PATIENT));
 }
 
 gt_job_store gt_job_store_of(const gt_job *job, size_t region) {

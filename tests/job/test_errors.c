@@ -290,6 +290,10 @@ static void across_keys(void) {
                               "only; expected hosts of all regions or of none");
   set("regions=[{name: a, ranks: 2, hosts: [n1, n2]}, {name: b, ranks: 2, hosts: [n2]}]",
       "@: host \"n2\" is named in regions.0.hosts and again in regions.1.hosts; expected once");
+  with(
+      "wan: {transport: store, store: {url: file:///a, poll: 2 s}}\nlimits: {wan_patience: 5 s}\n",
+      "@: wan.store.poll is 2 s and limits.wan_patience 5 s; expected a patience of three polls or "
+      "more, so that no region counts as lost between two looks");
   set("wan.links=[{between: [shanghai, chonqing]}]",
       "@: wan.links.0.between names \"chonqing\"; expected the name of a region; did you mean "
       "chongqing?");

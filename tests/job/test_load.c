@@ -438,6 +438,22 @@ static void help_names_every_key(void) {
   free(text);
 }
 
+/* Regions that meet in a third one look seldom, but within the patience. */
+static void looks_at_a_store(void) {
+  static const struct {
+    double poll_s, patience_s, seldom_s;
+  } looks[] = {{0.2, 300, 2}, {0.2, 6, 1}, {2, 6, 2}, {30, 300, 50}};
+  for (size_t i = 0; i < COUNT(looks); i++) {
+    gt_job *job = job_as("%s  - {name: c, ranks: 2}\nsync: {topology: hub, hub: b}\n"
+                         "wan: {transport: store, store: {url: file:///a, poll: %g s}}\n"
+                         "limits: {wan_patience: %g s}\n",
+                         minimal, looks[i].poll_s, looks[i].patience_s);
+    assert_true(gt_job_store_poll(job, 0, 2) == looks[i].seldom_s);
+    assert_true(gt_job_store_poll(job, 0, 1) == looks[i].poll_s);
+    gt_job_close(job);
+  }
+}
+
 /* Returns the number of lines that begin with a key. */
 static size_t keys_of(const char *key, const char *first) {
   char *text;
@@ -466,5 +482,5 @@ static void help_has_keys_and_sections(void) {
 TESTS(example_has_every_value, defaults_are_those_of_the_table, set_overrides,
       set_to_nothing_leaves_the_others, resolved_is_a_fixed_point, jobs_all_load,
       flat_is_for_scripts, difference_names_key_and_values, sites_differ_in_places_only,
-      measured_jobs_have_every_link, wan_and_work, layers_of_a_model, help_names_every_key,
-      help_has_keys_and_sections)
+      measured_jobs_have_every_link, wan_and_work, looks_at_a_store, layers_of_a_model,
+      help_names_every_key, help_has_keys_and_sections)
