@@ -85,3 +85,10 @@ gt_status store_credentials_find(store_credentials *out) {
   GT_TRY(put(out->secret, sizeof out->secret, "AWS_SECRET_ACCESS_KEY", secret));
   return token ? put(out->token, sizeof out->token, "AWS_SESSION_TOKEN", token) : GT_OK;
 }
+
+bool store_credentials_renew(store_credentials *c) {
+  store_credentials found;
+  if (getenv("AWS_ACCESS_KEY_ID")) return false;
+  if (store_credentials_find(&found) == GT_OK && *found.key && *found.secret) *c = found;
+  return true;
+}

@@ -280,7 +280,9 @@ static gt_status take_result(gt_fetch *f, CURLcode result, bool *done) {
     return GT_OK;
   }
   if (result == CURLE_OK && (code == 200 || code == 206)) return finish(f, done);
-  if (!store_request_passes(result, code))
+  const bool renewed =
+      f->url.s3 && store_request_expired(f->reason) && store_credentials_renew(&f->credentials);
+  if (!renewed && !store_request_passes(result, code))
     return result == CURLE_OK ? refused(f, code)
                               : GT_FAIL(GT_ERR_DATA, "%s: cannot be fetched: %s", f->url.shown,
                                         curl_easy_strerror(result));

@@ -28,3 +28,6 @@ typedef struct {
 
 /* Reads the environment, else the file of credentials. */
 gt_status store_credentials_find(store_credentials *out);
+/* Reads them again, after a session's token has expired; unchanged if there are none.  False: they
+   are those of the environment, which stay the same. */
+bool store_credentials_renew(store_credentials *c);

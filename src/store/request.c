@@ -51,6 +51,11 @@ bool store_request_passes(CURLcode result, long code) {
   }
 }
 
+bool store_request_expired(const char *answer) {
+  return strstr(answer, "<Code>ExpiredToken<") || strstr(answer, "<Code>RequestExpired<") ||
+         strstr(answer, "<Code>TokenRefreshRequired<");
+}
+
 const char *store_request_reason(char *answer) {
   char *code = strstr(answer, "<Code>"), *text = code ? code + strlen("<Code>") : answer;
   text[strcspn(text, code ? "<" : "\r\n")] = '\0';

@@ -15,6 +15,8 @@ void store_request_sign(CURL *request, struct curl_slist **headers, const store_
                         const char *sha256);
 /* True if a request that ended so can succeed later. */
 bool store_request_passes(CURLcode result, long code);
+/* True if the server refuses because a session's token has expired; of its answer. */
+bool store_request_expired(const char *answer);
 /* Returns why the server refuses, from its answer, which is changed: the text between <Code> and
    </Code>, as S3 says it, or the first line. */
 const char *store_request_reason(char *answer);

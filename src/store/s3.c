@@ -107,6 +107,7 @@ static gt_object_state judge(transfer *t, CURLcode result, char *fault, bool *ag
   *again = store_request_passes(result, code);
   if (result == CURLE_WRITE_ERROR) *again = false;
   if (strstr(t->answer, "<Code>RequestTimeout<")) *again = true; /* with code 400 */
+  if (store_request_expired(t->answer)) *again = store_credentials_renew(&t->h->credentials);
   const char *reason = store_request_reason(t->answer);
   if (result != CURLE_OK)
     snprintf(fault, 256, "%s",

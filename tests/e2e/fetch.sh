@@ -152,6 +152,16 @@ AWS_PROFILE=lab fetch profile "s3://private/a+b=.h5" --again
 ended "a profile" 0 "$hash"
 fetch default "s3://private/a+b=.h5" --again
 ended "another profile" 3 'InvalidAccessKeyId'
+printf '[lab]\naws_access_key_id = somekey\naws_secret_access_key = some/secret+key\naws_session_token = %s\n' old >.aws/credentials
+printf old >files/.expired
+rm -r cache
+AWS_PROFILE=lab fetch expired "s3://private/a+b=.h5" &
+for _ in $(seq 100); do grep -q . log && break; pause 0.05; done
+sed -i 's/= old/= new/' .aws/credentials
+wait $!
+check "a session token that has expired is read again" cmp cache/*-a_b_.h5 files/a.h5
+AWS_SESSION_TOKEN=old AWS_ACCESS_KEY_ID=somekey AWS_SECRET_ACCESS_KEY=some/secret+key fetch expired "s3://private/a+b=.h5" --again
+ended "a token of the environment that has expired" 3 'answers 400 \(ExpiredToken\)'
 AWS_PROFILE=none fetch none "s3://private/a+b=.h5" --again
 ended "no such profile" 3 'has no profile none'
 fetch key "s3://private"

@@ -5,6 +5,7 @@ be read.  Files in FOLDER make it fail:
   .break  N: the next answer ends after N bytes (once)
   .stall  N: answers stop after N bytes for as long as the file is there
   .codes  the next answers, one number a line, instead of files
+  .expired  the session token that has expired
   .lag    S: a new file is not found for S seconds
   .slow   S: an answer of more than 64 KiB takes S seconds
   .mixes  If-Range is ignored: the rest is of the version that is there"""
@@ -85,6 +86,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         fault = signature_fault(self.command, self.headers, path, PRIVATE[1]) if private else None if reads else "AccessDenied"
         if fault:
             self.refuse(403, fault)
+            return None
+        if private and self.headers.get("x-amz-security-token", "-") == control(".expired"):
+            self.refuse(400, "ExpiredToken")
             return None
         return os.path.join(folder, urllib.parse.unquote(path).lstrip("/"))
 

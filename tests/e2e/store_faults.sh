@@ -16,6 +16,23 @@ echo 0.2 >files/.lag
 both "objects that are seen late" late --set wan.store.url=s3://private/run
 rm files/.lag
 
+# ---- a session token that expires --------------------------------------------------------------------
+
+# token TEXT: the file of credentials has this token.
+mkdir .aws
+token() {
+  printf '[default]\naws_access_key_id = somekey\naws_secret_access_key = some/secret+key\naws_session_token = %s\n' "$1" >.aws/new
+  mv .aws/new .aws/credentials
+}
+unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY
+token old
+for site in east west; do begin $site token --set wan.store.url=s3://private/token --set train.until.steps=400; done
+trains token-east
+printf old >files/.expired
+pause 0.5
+token new
+for site in east west; do end $site "a session token that expires" 0; done
+
 # ---- a message that takes longer than the patience ---------------------------------------------------
 
 echo 3 >files/.slow
