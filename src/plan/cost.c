@@ -299,7 +299,7 @@ gt_store_result gt_plan_store_use(const gt_links *links, size_t region,
   gt_store_result r = {.writes = written->data - function->shared,
                        .reads = read->data,
                        .lists = function->lists,
-                       .deletes = all + references,
+                       .deletes = all, /* also of those that others read: by their writer */
                        .bytes_in = read->data_bytes,
                        .bytes_out = written->data_bytes - function->shared_bytes,
                        .bytes_shared = function->shared_bytes,

@@ -149,4 +149,23 @@ static void a_function_costs_its_seconds(void) {
   gt_job_close(job);
 }
 
-TESTS(costs_add_up, a_store_costs_both_ways_and_requests, a_function_costs_its_seconds)
+/* A mesh of three regions, 10 rounds: each writes 10 models, and 10 references to them. */
+static void a_message_is_deleted_once(void) {
+  gt_job *job = job_as("name: t\nmodel: {name: dummy}\ndata: {path: d.h5}\n"
+                       "train: {until: {steps: 1}, optimizer: {lr: 0.1}}\n"
+                       "regions: [{name: a, ranks: 2}, {name: b, ranks: 2}, {name: c, ranks: 2}]\n"
+                       "wan: {transport: store, store: {url: '%s'}}\n",
+                       "file:///none");
+  const gt_link_objects passed = {.data = 20, .control = 6};
+  const gt_link_function shares = {.shared = 10};
+  gt_links *links = NULL;
+  must(gt_links_create(&links, job));
+  const gt_store_result use = gt_plan_store_use(links, 0, &passed, &passed, &shares, 1);
+  assert_int_equal(use.writes + use.control_writes, 10 + 10 + 6);
+  assert_int_equal(use.deletes, use.writes + use.control_writes);
+  gt_links_close(links);
+  gt_job_close(job);
+}
+
+TESTS(costs_add_up, a_store_costs_both_ways_and_requests, a_function_costs_its_seconds,
+      a_message_is_deleted_once)
