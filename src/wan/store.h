@@ -156,10 +156,10 @@ void gt_store_share_fill(store_lane *l, const char *region);
 void gt_store_share_read(gt_transport *t, size_t peer, uint64_t number);
 /* The peer reads no more of what it was sent. */
 void gt_store_share_leave(gt_transport *t, size_t peer);
-/* The frame of a share that is being written is no longer kept, so its object can have any bytes: no
-   message refers to it. */
+/* The frame of a share that is being written is no longer kept, so its object can have any bytes:
+   no message refers to it. */
 void gt_store_share_drop(gt_transport *t, store_share *share);
-/* Deletes what all have read.  True if nothing is left. */
+/* Deletes what all have read.  True if what is left waits for a reader. */
 bool gt_store_shares_progress(gt_transport *t);
 void gt_store_shares_close(gt_transport *t);
 /* True if the request has ended; a failure ends the run. */

@@ -218,7 +218,7 @@ static void take_answer(gt_transport *t, size_t peer, gt_ns now) {
     count_read(t, l);
   if (l->stale || missing) {
     l->look = l->stale ? 0 : l->asked + (t->servers ? t->store->polls[peer] : t->store->poll);
-    if (!l->stale && !l->refers) l->empty = l->asked;
+    if (!l->stale) l->empty = l->asked;
     l->stale = false;
     return;
   }

@@ -168,7 +168,7 @@ bool gt_store_shares_progress(gt_transport *t) {
       s->deleting = true;
       gt_objects_begin(t->store->objects, &s->deletion);
     }
-    none &= !s->used;
+    none &= !s->used || (s->written && !s->deleting);
   }
   return none;
 }

@@ -52,7 +52,7 @@ static void store_send_frame(gt_transport *t, size_t peer, size_t slot, const vo
 static bool has_gone(const gt_transport *t, size_t peer) {
   const store_lane *l = &t->lanes[peer];
   const store_peer *p = &t->store->peers[peer];
-  return p->ended && !l->ready && !l->refers && l->empty > p->ended_at;
+  return p->ended && !l->ready && l->empty > p->ended_at;
 }
 
 static bool has_left(const gt_transport *t, size_t peer) {
@@ -171,6 +171,23 @@ static bool is_used(const gt_transport *t) {
   return used;
 }
 
+/* Nothing more is written.  Regions that have ended, or all, read no more; what others are to read
+   stays. */
+static void leave(gt_transport *t, bool all) {
+  for (size_t peer = 0; peer < t->store->base.nregions; peer++) {
+    const store_peer *p = &t->store->peers[peer];
+    t->lanes[peer].queued = t->lanes[peer].begun;
+    if (all || p->ended || !p->start) gt_store_share_leave(t, peer);
+  }
+  t->latest = NULL;
+}
+
+/* Ends requests, and deletes what all have read.  True if none is in progress. */
+static bool ends_requests(gt_transport *t) {
+  for (size_t peer = 0; peer < t->store->base.nregions; peer++) gt_store_lane_pump_out(t, peer);
+  return gt_store_shares_progress(t) && !is_used(t);
+}
+
 static void store_close(gt_transport *t, double limit_s) {
   store_endpoint *s = t->store;
   const bool needs_all = t->servers && !s->base.restarts;
@@ -192,11 +209,8 @@ static void store_close(gt_transport *t, double limit_s) {
   if (needs_all) read_the_rest(t, gt_now() + gt_from_seconds(s->base.patience_s));
   s->open[place_of(t)] = NULL;
   const gt_ns end = gt_now() + gt_from_seconds(s->base.patience_s);
-  for (size_t peer = 0; peer < s->base.nregions; peer++) gt_store_share_leave(t, peer);
-  t->latest = NULL;
-  while (!gt_store_shares_progress(t) && gt_now() < end)
-    gt_backoff_sleep(&backoff, GT_BACKOFF_BUSY, end);
-  while (is_used(t) && gt_now() < end) gt_backoff_sleep(&backoff, GT_BACKOFF_BUSY, end);
+  leave(t, needs_all);
+  while (!ends_requests(t) && gt_now() < end) gt_backoff_sleep(&backoff, GT_BACKOFF_BUSY, end);
   if (is_used(t)) /* a thread reads or writes memory that would be freed */
     gt_panic(GT_ERR_LOST, "waited %.0f s for the store to answer a request", s->base.patience_s);
   if (t->servers) s->base.run_id++; /* the next gateway of the run takes none of these frames */
