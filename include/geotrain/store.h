@@ -68,9 +68,10 @@ typedef struct gt_object_request {
   struct gt_object_request *next;
 } gt_object_request;
 
-/* Opens a store; nothing is asked yet.  GT_ERR_JOB: the URL is malformed; GT_ERR_DATA:
-   credentials. */
-gt_status gt_objects_open(gt_objects **out, const char *url, double patience_s);
+/* Opens a store; nothing is asked yet.  owner: of letters, digits and -; the first PUT removes what
+   killed processes of this owner have left of theirs.  GT_ERR_JOB: the URL is malformed;
+   GT_ERR_DATA: credentials. */
+gt_status gt_objects_open(gt_objects **out, const char *url, const char *owner, double patience_s);
 /* Starts a request; PUT replaces an object of this name.  Local, as all of these. */
 void gt_objects_begin(gt_objects *objects, gt_object_request *request);
 /* Returns the state; once it is not GT_OBJECT_BUSY, the request belongs to the caller again. */

@@ -64,10 +64,12 @@ static void transfer(asking *a, const char *name, gt_probe_store *own) {
 
 gt_status gt_probe_store_measure(const gt_run *run, gt_probe_store *own) {
   asking a = {0};
-  char name[GT_OBJECT_NAME];
-  snprintf(name, sizeof name, "probe/rate-%zu", run->roles.region_id);
+  char owner[32], name[GT_OBJECT_NAME];
+  snprintf(owner, sizeof owner, "rate-%zu", run->roles.region_id);
+  snprintf(name, sizeof name, "probe/%s", owner);
   *own = (gt_probe_store){0};
-  GT_TRY(gt_objects_open(&a.objects, run->job->wan.store.url, run->job->limits.wan_patience_s));
+  GT_TRY(
+      gt_objects_open(&a.objects, run->job->wan.store.url, owner, run->job->limits.wan_patience_s));
   a.body = gt_alloc(MOST, 1);
   own->request_s = look(&a, name);
   if (isfinite(own->request_s)) transfer(&a, name, own);

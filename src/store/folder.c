@@ -1,4 +1,5 @@
 /* Objects as files of a folder: whole, because a file gets its name when it is complete. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -13,15 +14,33 @@
 
 typedef struct {
   char *folder;
-  char id[GT_RUN_ID]; /* of this thread's temporary file; other hosts write to the folder, too */
+  char part[256];      /* this thread's temporary file: .part-OWNER-START-THREAD */
+  size_t owner, start; /* characters of this name until behind OWNER, and START */
+  bool tidy;
 } handle;
 
-static void *folder_open(const char *place, const store_credentials *credentials) {
+static void *folder_open(const char *place, const char *owner, const char *start,
+                         const store_credentials *credentials) {
+  char id[GT_RUN_ID];
   (void)credentials;
   handle *h = GT_NEW(handle);
   h->folder = gt_strdup(place);
-  gt_random_id(h->id);
+  gt_random_id(id); /* other hosts write to the folder, too */
+  h->owner = (size_t)snprintf(h->part, sizeof h->part, ".part-%s-", owner);
+  h->start = h->owner + strlen(start);
+  snprintf(h->part + h->owner, sizeof h->part - h->owner, "%s-%s", start, id);
   return h;
+}
+
+/* Removes what killed starts of this owner have not written to its end. */
+static void tidy(handle *h) {
+  DIR *folder = h->tidy ? NULL : opendir(h->folder);
+  h->tidy = true;
+  if (!folder) return;
+  for (const struct dirent *e; (e = readdir(folder));)
+    if (strncmp(e->d_name, h->part, h->owner) == 0 && strncmp(e->d_name, h->part, h->start) != 0)
+      (void)unlinkat(dirfd(folder), e->d_name, 0);
+  closedir(folder);
 }
 
 static void folder_close(void *context) {
@@ -38,10 +57,11 @@ static gt_object_state failed(char *fault, const char *what, bool *again) {
 
 static gt_object_state folder_put(void *context, const char *name, const void *body, size_t bytes,
                                   const uint8_t tail[STORE_TAIL], char *fault, bool *again) {
-  const handle *h = context;
+  handle *h = context;
   char path[PATH_ROOM], part[PATH_ROOM];
   snprintf(path, sizeof path, "%s/%s", h->folder, name);
-  snprintf(part, sizeof part, "%s/.part-%s", h->folder, h->id);
+  snprintf(part, sizeof part, "%s/%s", h->folder, h->part);
+  tidy(h);
   int fd = open(part, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
   if (fd < 0 && errno == ENOENT && store_make_folders(part))
     fd = open(part, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);

@@ -18,7 +18,8 @@
 
 struct gt_objects {
   const store_kind *kind;
-  char *place, *shown; /* shown: the URL as given */
+  char *place, *shown, *owner; /* shown: the URL as given */
+  char start[GT_RUN_ID];
   store_credentials credentials;
   double patience_s;
   pthread_mutex_t lock;
@@ -127,7 +128,7 @@ static gt_object_request *take(gt_objects *o) {
 
 static void *work(void *context) {
   gt_objects *o = context;
-  void *handle = o->kind->open(o->place, &o->credentials);
+  void *handle = o->kind->open(o->place, o->owner, o->start, &o->credentials);
   for (gt_object_request *r; (r = take(o));) serve(o, handle, r);
   o->kind->close(handle);
   return NULL;
@@ -150,10 +151,12 @@ static gt_status find_place(gt_objects *o, const char *url) {
   return status == GT_OK ? store_credentials_find(&o->credentials) : status;
 }
 
-gt_status gt_objects_open(gt_objects **out, const char *url, double patience_s) {
+gt_status gt_objects_open(gt_objects **out, const char *url, const char *owner, double patience_s) {
   gt_objects *o = GT_NEW(gt_objects);
   o->patience_s = patience_s;
   o->shown = gt_strdup(url);
+  o->owner = gt_strdup(owner);
+  gt_random_id(o->start);
   pthread_mutex_init(&o->lock, NULL);
   pthread_cond_init(&o->filled, NULL);
   pthread_cond_init(&o->closing, NULL);
@@ -213,6 +216,7 @@ bool gt_objects_close(gt_objects *o) {
   pthread_cond_destroy(&o->closing);
   gt_free(o->place);
   gt_free(o->shown);
+  gt_free(o->owner);
   gt_free(o);
   return true;
 }

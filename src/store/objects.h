@@ -8,9 +8,10 @@
 #define STORE_TAIL  (STORE_NOTES + 32)
 
 typedef struct {
-  /* Opens what a thread needs; NULL: nothing.  place: a folder, or an https URL without the last
-     /. */
-  void *(*open)(const char *place, const store_credentials *credentials);
+  /* Opens what a thread needs; NULL: nothing.  place: a folder, or an https URL without the last /;
+     owner: as for gt_objects_open; start: random, the same for all threads. */
+  void *(*open)(const char *place, const char *owner, const char *start,
+                const store_credentials *credentials);
   void (*close)(void *handle);
   /* Each writes why it has failed to fault, of 256 bytes; *again: another attempt can succeed. */
   gt_object_state (*put)(void *handle, const char *name, const void *body, size_t bytes,

@@ -25,7 +25,9 @@ typedef struct {
   char answer[STORE_REASON_MAX + 1]; /* of an error */
 } transfer;
 
-static void *s3_open(const char *place, const store_credentials *credentials) {
+static void *s3_open(const char *place, const char *owner, const char *start,
+                     const store_credentials *credentials) {
+  (void)owner, (void)start;
   handle *h = GT_NEW(handle);
   *h = (handle){gt_strdup(place), *credentials, curl_easy_init()};
   if (!h->request) gt_bug("libcurl has no memory");

@@ -1,6 +1,7 @@
 /* The transport over a store, and its endpoint (store.h). */
 #include "store.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define PART_S   5.0
@@ -263,7 +264,9 @@ gt_status gt_store_join(gt_endpoint **out, const gt_store_spec *spec) {
   s->polls = GT_NEW_ARRAY(gt_ns, spec->nregions);
   for (size_t r = 0; r < spec->nregions; r++) s->polls[r] = gt_from_seconds(spec->polls_s[r]);
   gt_store_cards_open(s);
-  const gt_status status = gt_objects_open(&s->objects, spec->url, spec->patience_s);
+  char owner[32];
+  snprintf(owner, sizeof owner, "region-%zu", spec->self);
+  const gt_status status = gt_objects_open(&s->objects, spec->url, owner, spec->patience_s);
   if (status == GT_OK)
     *out = &s->base;
   else

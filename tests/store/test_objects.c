@@ -32,7 +32,7 @@ static void an_object_comes_back_whole(void) {
   gt_object_request r;
   uint8_t *out = gt_alloc(BYTES, 1), *in = gt_alloc(BYTES, 1);
   for (size_t i = 0; i < BYTES; i++) out[i] = (uint8_t)(i * i >> 3);
-  assert_int_equal(gt_objects_open(&o, url(), 1), GT_OK);
+  assert_int_equal(gt_objects_open(&o, url(), "a", 1), GT_OK);
   assert_int_equal(make(o, &r, GT_OBJECT_GET, "a/b/1", in, BYTES), GT_OBJECT_MISSING);
   assert_int_equal(make(o, &r, GT_OBJECT_PUT, "a/b/1", out, BYTES), GT_OBJECT_DONE);
   assert_int_equal(make(o, &r, GT_OBJECT_GET, "a/b/1", in, BYTES), GT_OBJECT_DONE);
@@ -60,7 +60,7 @@ static void faults_are_named(void) {
   gt_objects *o = NULL;
   gt_object_request r;
   char path[512], body[64] = "0123456789";
-  assert_int_equal(gt_objects_open(&o, url(), 0.2), GT_OK);
+  assert_int_equal(gt_objects_open(&o, url(), "a", 0.2), GT_OK);
   assert_int_equal(make(o, &r, GT_OBJECT_PUT, "one", body, 10), GT_OBJECT_DONE);
   assert_int_equal(make(o, &r, GT_OBJECT_GET, "one", body, 9), GT_OBJECT_FAILED);
   assert_non_null(strstr(r.fault, "has 66 bytes; expected 56 to 65"));
@@ -82,7 +82,7 @@ static void what_is_damaged_for_a_moment_is_read(void) {
   gt_objects *o = NULL;
   gt_object_request r, get = {.op = GT_OBJECT_GET, .name = "late"};
   char path[512], body[64] = "0123456789", in[64];
-  assert_int_equal(gt_objects_open(&o, url(), 10), GT_OK);
+  assert_int_equal(gt_objects_open(&o, url(), "a", 10), GT_OK);
   assert_int_equal(make(o, &r, GT_OBJECT_PUT, "late", body, 10), GT_OBJECT_DONE);
   snprintf(path, sizeof path, "%s/late", in_folder("objects"));
   assert_int_equal(truncate(path, 15), 0);
@@ -102,7 +102,7 @@ static void many_at_once(void) {
   gt_objects *o = NULL;
   static gt_object_request r[N];
   static uint32_t value[N];
-  assert_int_equal(gt_objects_open(&o, url(), 10), GT_OK);
+  assert_int_equal(gt_objects_open(&o, url(), "a", 10), GT_OK);
   for (uint32_t pass = 0; pass < 3; pass++) {
     for (uint32_t i = 0; i < N; i++) {
       value[i] = pass == 1 ? 0 : i * 7;
@@ -122,11 +122,30 @@ static void many_at_once(void) {
   gt_objects_close(o);
 }
 
+/* What killed starts of the same owner have left goes with the first object that is written. */
+static void half_written_files_go(void) {
+  gt_objects *o = NULL;
+  gt_object_request r;
+  char body[8] = "";
+  assert_int_equal(gt_objects_open(&o, url(), "a", 1), GT_OK);
+  assert_int_equal(make(o, &r, GT_OBJECT_PUT, "first", body, 1), GT_OBJECT_DONE);
+  gt_objects_close(o);
+  const char *own = file_with("objects/.part-a-1-2", "half"),
+             *other = file_with("objects/.part-ab-1-2", "half");
+  assert_int_equal(gt_objects_open(&o, url(), "a", 1), GT_OK);
+  assert_int_equal(make(o, &r, GT_OBJECT_GET, "first", body, 8), GT_OBJECT_DONE);
+  assert_int_equal(access(own, F_OK), 0);
+  assert_int_equal(make(o, &r, GT_OBJECT_PUT, "first", body, 1), GT_OBJECT_DONE);
+  assert_int_not_equal(access(own, F_OK), 0);
+  assert_int_equal(access(other, F_OK), 0);
+  gt_objects_close(o);
+}
+
 static void only_known_urls(void) {
   gt_objects *o = NULL;
   static const char *const wrong[] = {"file://host/a", "/tmp", "http://host/a", "s3://", ""};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-    assert_int_not_equal(gt_objects_open(&o, wrong[i], 1), GT_OK);
+    assert_int_not_equal(gt_objects_open(&o, wrong[i], "a", 1), GT_OK);
   char *path = NULL;
   setenv("GEOTRAIN_CACHE", "/c", 1);
   assert_int_equal(gt_store_copy("https://host/a b", &path), GT_ERR_DATA);
@@ -143,4 +162,4 @@ static void only_known_urls(void) {
 }
 
 TESTS(an_object_comes_back_whole, faults_are_named, what_is_damaged_for_a_moment_is_read,
-      many_at_once, only_known_urls)
+      many_at_once, half_written_files_go, only_known_urls)
