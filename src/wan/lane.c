@@ -348,7 +348,13 @@ void gt_lane_adopt(gt_transport *t, size_t peer, gt_stream *s, const gt_connecti
 static void take_refusal(gt_transport *t, size_t peer) {
   gt_lane *l = &t->lanes[peer];
   const gt_ns now = gt_now();
-  if (l->refused_till == 0) l->refused_till = now + gt_from_seconds(t->tcp->refused_s);
+  if (l->refused_till == 0) {
+    l->refused_till = now + gt_from_seconds(t->tcp->refused_s);
+    gt_log(GT_LOG_WARN,
+           "another start of region %s is connected with region %s; this one tries for %.0f s, in "
+           "case the other one has died",
+           t->tcp->base.names[t->tcp->base.self], t->tcp->base.names[peer], t->tcp->refused_s);
+  }
   if (now > l->refused_till)
     gt_panic(
         GT_ERR_CKPT,
