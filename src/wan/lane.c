@@ -282,10 +282,19 @@ void gt_lane_forget(gt_transport *t, size_t peer) {
   l->forgotten = true;
 }
 
+/* True for a gateway that has reached an earlier start of the peer only, if the group has taken this
+   start before the run began: the peer begins the run with the others, and is not lost to it. */
+static bool begins_the_run(const gt_transport *t, size_t peer, uint64_t start) {
+  const gt_transport *group = t->tcp->open[GT_TCP_OF_PEERS];
+  const gt_lane *l = &t->lanes[peer];
+  return !t->keeps && l->acked == 0 && l->received == 0 && group &&
+         group->lanes[peer].start == start && !group->lanes[peer].returned;
+}
+
 /* The peer has started again and knows nothing of the frames so far.  A gateway's frames are
    dropped; those of a group are sent again, and those received from it count, unless the run has
    begun. */
-static void begin_anew(gt_transport *t, size_t peer, const gt_stream *on) {
+static void begin_anew(gt_transport *t, size_t peer, const gt_stream *on, uint64_t start) {
   gt_lane *l = &t->lanes[peer];
   if (!gt_endpoint_takes_back(&t->tcp->base))
     gt_panic(
@@ -298,13 +307,14 @@ static void begin_anew(gt_transport *t, size_t peer, const gt_stream *on) {
   l->left = l->forgotten = false;
   for (size_t i = 0; i < t->nstreams; i++)
     if (&l->streams[i] != on) drop(l, &l->streams[i]);
-  if (t->keeps && !t->past) {
+  if ((t->keeps && !t->past) || begins_the_run(t, peer, start)) {
     l->acked = l->begun = 0;
     for (uint64_t n = 1; n <= l->queued; n++) entry_at(l, n)->carrier = NULL;
     return;
   }
   clear(t, l);
   l->restarted = !t->keeps;
+  l->returned = t->keeps;
   for (size_t i = 0; i < t->npast; i++)
     gt_lane_queue(t, peer, 0, t->past[i].frame, t->past[i].bytes);
 }
@@ -324,7 +334,7 @@ static void dial_now(const gt_tcp *tcp, size_t peer) {
 
 static void take_greeting(gt_transport *t, size_t peer, gt_stream *s, const gt_tcp_record *hello) {
   gt_lane *l = &t->lanes[peer];
-  if (l->start != 0 && l->start != hello->start) begin_anew(t, peer, s);
+  if (l->start != 0 && l->start != hello->start) begin_anew(t, peer, s, hello->start);
   const uint64_t ack = greeted_ack(t, hello);
   l->start = hello->start;
   l->refused_till = 0;

@@ -50,6 +50,7 @@ typedef struct {
   uint64_t former[GT_TCP_FORMER];
   size_t nformer;     /* all so far; the last GT_TCP_FORMER of them are known */
   bool restarted;     /* the peer has started again, and the user of the lane has not seen it */
+  bool returned;      /* of a group: this start of the peer came when the run had begun */
   bool forgotten;     /* nothing is sent or received until the peer starts again */
   gt_ns refused_till; /* 0: the peer has not refused this start */
   /* sending: acked <= begun <= queued, but the peer can have passed frames to come if frames are
