@@ -85,8 +85,9 @@ static gt_status open_store(gt_endpoint **out, const gt_job *job, size_t region,
     polls_s[r] = gt_job_store_poll(job, region, r);
   }
   char *place = path_of(job->wan.store.url, job->regions[region].name);
-  char *url = gt_alloc(strlen(place) + strlen(below) + 1, 1);
-  strcpy(stpcpy(url, place), below);
+  const size_t size = strlen(place) + strlen(below) + 1;
+  char *url = gt_alloc(size, 1);
+  snprintf(url, size, "%s%s", place, below);
   const gt_store_spec spec = {.url = url,
                               .names = names,
                               .nregions = job->nregions,

@@ -84,7 +84,7 @@ static gt_status next_field(const gt_records *r, char **at, bool *last) {
 
 gt_status gt_records_next(gt_records *r, char ***fields, size_t *n) {
   char *at = r->record;
-  bool last = false, more;
+  bool last = false, more = true;
   *fields = r->fields;
   r->n = *n = 0;
   do GT_TRY(read_record(r, &more));
