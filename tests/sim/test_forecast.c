@@ -309,12 +309,22 @@ static void test_one_outage(void) {
   }
 }
 
+/* Simulates the job in whole, and forecasts it with a part of the events.  held: of each region. */
+static void predict_twice(gt_sim_forecast *whole, gt_sim_forecast *x, const plot *p,
+                          const int64_t *held, int64_t part) {
+  fixture f;
+  open_fixture(&f, p);
+  f.spec.held = held;
+  must(gt_sim_predict(whole, &f.spec, 0));
+  must(gt_sim_predict(x, &f.spec, whole->totals.events / part));
+  close_fixture(&f);
+}
+
 /* What is left to send waits for the end of an outage in which the training ends. */
 static void test_outage_at_the_end(void) {
   static const char *const outages[] = {"from: 1300 s, for: 600 s", "from: 1000 s, for: 20000 s"};
   for (size_t i = 0; i < 2; i++) {
     plot p = {.samples = {12000, 12000}, .parameters = 20000};
-    fixture f;
     gt_sim_forecast whole, x;
     say(&p,
         "name: late\nmodel: {name: lenet5}\ndata: {path: none.h5}\ntrain: {batch: 32, "
@@ -323,16 +333,13 @@ static void test_outage_at_the_end(void) {
         "async, period: 8}\ncompute: {step: 20 ms}\nwan: {default: {bandwidth: 50 Mbit/s, "
         "latency: 25 ms}, outages: [{between: [a, b], %s}]}\n",
         outages[i]);
-    open_fixture(&f, &p);
-    must(gt_sim_predict(&whole, &f.spec, 0));
-    must(gt_sim_predict(&x, &f.spec, whole.totals.events / 12));
+    predict_twice(&whole, &x, &p, NULL, 12);
     print_message("outage %s: %.1f s, forecast %.1f s, error said %.1f s\n", outages[i],
                   whole.virtual_s, x.virtual_s, x.error_s);
     assert_true(fabs(x.virtual_s - whole.virtual_s) <= x.error_s + 1e-9 * whole.virtual_s);
     assert_true(apart((double)x.totals.bytes_sent, (double)whole.totals.bytes_sent) < 0.01);
     gt_sim_forecast_close(&whole);
     gt_sim_forecast_close(&x);
-    close_fixture(&f);
   }
 }
 
@@ -341,7 +348,6 @@ static void test_few_evaluations(void) {
   static const char *const every[] = {"{epochs: 4}", "{steps: 4000}"};
   for (size_t i = 0; i < 2; i++) {
     plot p = {.samples = {20000, 20000}, .parameters = 61706, .test_samples = 200000};
-    fixture f;
     gt_sim_forecast whole, x;
     say(&p,
         "name: fifth\nmodel: {name: lenet5}\ndata: {path: none.h5}\ntrain: {batch: 20, optimizer: "
@@ -352,15 +358,12 @@ static void test_few_evaluations(void) {
         "compute: {step: 0.045 s, eval_samples_per_s: 5000}\nwan: {default: {bandwidth: 100 "
         "Mbit/s, latency: 25 ms}}\n",
         every[i]);
-    open_fixture(&f, &p);
-    must(gt_sim_predict(&whole, &f.spec, 0));
-    must(gt_sim_predict(&x, &f.spec, whole.totals.events / 12));
+    predict_twice(&whole, &x, &p, NULL, 12);
     print_message("eval_every %-16s %.1f s, forecast %.1f s, error said %.1f s\n", every[i],
                   whole.virtual_s, x.virtual_s, x.error_s);
     assert_true(fabs(x.virtual_s - whole.virtual_s) <= fmin(x.error_s, 0.005 * whole.virtual_s));
     gt_sim_forecast_close(&whole);
     gt_sim_forecast_close(&x);
-    close_fixture(&f);
   }
 }
 
@@ -368,23 +371,18 @@ static void test_few_evaluations(void) {
 static void test_validations(void) {
   static const int64_t held[] = {20000, 20000};
   plot p = {.samples = {20000, 20000}, .parameters = 61706};
-  fixture f;
   gt_sim_forecast whole, x;
   say(&p, "name: validated\nmodel: {name: lenet5}\ndata: {path: none.h5, validation: 0.5}\ntrain: "
           "{batch: 20, optimizer: {name: sgd, lr: 0.1}, until: {epochs: 100}, eval_every: {epochs: "
           "0}}\nregions: [{name: a, ranks: 2}, {name: b, ranks: 2}]\nsync: {strategy: sma, period: "
           "8}\ncheckpoint: {every: {epochs: 1}}\ncompute: {step: 0.045 s, eval_samples_per_s: "
           "900}\nwan: {default: {bandwidth: 100 Mbit/s, latency: 25 ms}}\n");
-  open_fixture(&f, &p);
-  f.spec.held = held;
-  must(gt_sim_predict(&whole, &f.spec, 0));
-  must(gt_sim_predict(&x, &f.spec, whole.totals.events / 12));
+  predict_twice(&whole, &x, &p, held, 12);
   print_message("validations: %.1f s, forecast %.1f s, error said %.1f s\n", whole.virtual_s,
                 x.virtual_s, x.error_s);
   assert_true(fabs(x.virtual_s - whole.virtual_s) <= fmin(x.error_s, 0.03 * whole.virtual_s));
   gt_sim_forecast_close(&whole);
   gt_sim_forecast_close(&x);
-  close_fixture(&f);
 }
 
 /* Without variation, a run repeats itself: its forecast has the same steps, samples and messages,
@@ -393,7 +391,6 @@ static void test_without_variation(void) {
   static const char *const strategies[] = {"none", "ssgd", "asgd", "asgd-ga", "ama", "sma"};
   for (size_t i = 0; i < 6; i++) {
     plot p = {.samples = {2000, 2000, 2000}, .parameters = 61706};
-    fixture f;
     gt_sim_forecast whole, x;
     say(&p,
         "name: even\nmodel: {name: lenet5}\ndata: {path: none.h5}\ntrain: {batch: 20, optimizer: "
@@ -402,9 +399,7 @@ static void test_without_variation(void) {
         "sync: {strategy: %s, local: sync, period: %d}\ncompute: {step: 0.045 s}\n"
         "wan: {default: {bandwidth: 100 Mbit/s, latency: 25 ms}}\n",
         strategies[i], i < 3 ? 1 : 8);
-    open_fixture(&f, &p);
-    must(gt_sim_predict(&whole, &f.spec, 0));
-    must(gt_sim_predict(&x, &f.spec, whole.totals.events / 5));
+    predict_twice(&whole, &x, &p, NULL, 5);
     print_message("even %-8s %.9f s, forecast %.9f s from %.1f %% of it\n", strategies[i],
                   whole.virtual_s, x.virtual_s, 100 * x.part);
     assert_true(x.part < 0.2);
@@ -414,7 +409,6 @@ static void test_without_variation(void) {
     assert_true(x.totals.bytes_sent == whole.totals.bytes_sent);
     gt_sim_forecast_close(&whole);
     gt_sim_forecast_close(&x);
-    close_fixture(&f);
   }
 }
 
@@ -424,7 +418,6 @@ static void test_passes(void) {
   static const char *const strategies[] = {"sma", "asgd-ga", "ama"};
   for (size_t i = 0; i < 3; i++) {
     plot p = {.samples = {60000, 20000}, .parameters = 61706};
-    fixture f;
     gt_sim_forecast whole, x;
     say(&p,
         "name: passes\nmodel: {name: lenet5}\ndata: {path: none.h5}\ntrain: {batch: 20, optimizer: "
@@ -434,9 +427,7 @@ static void test_passes(void) {
         "compute: {step: 0.045 s, variation: 0.05}\n"
         "wan: {default: {bandwidth: 100 Mbit/s, latency: 25 ms}}\n",
         strategies[i]);
-    open_fixture(&f, &p);
-    must(gt_sim_predict(&whole, &f.spec, 0));
-    must(gt_sim_predict(&x, &f.spec, whole.totals.events / 12));
+    predict_twice(&whole, &x, &p, NULL, 12);
     print_message("passes of %-8s %.1f s, forecast %.1f s, error said %.1f s; %lld messages, "
                   "forecast %lld\n",
                   strategies[i], whole.virtual_s, x.virtual_s, x.error_s,
@@ -449,7 +440,6 @@ static void test_passes(void) {
     }
     gt_sim_forecast_close(&whole);
     gt_sim_forecast_close(&x);
-    close_fixture(&f);
   }
 }
 
