@@ -467,6 +467,50 @@ static void a_region_can_start_again_before_all_have_met(void) {
   }
 }
 
+/* b's first start dies when its gateway is connected.  Its next start is in the group when the run
+   begins (late: only then), and gets a frame that a has sent since: it is not lost (late: it is). */
+static void begin_with_next_b(bool late) {
+  end a, b, next;
+  open_end(&a, 0, true);
+  open_end(&b, 1, true);
+  gt_peers *peers = gt_endpoint_peers(a.tcp);
+  (void)gt_endpoint_peers(b.tcp);
+  const gt_lane *group = &((gt_tcp *)a.tcp)->open[GT_TCP_OF_PEERS]->lanes[1];
+  gt_transport *of_b = ((gt_tcp *)b.tcp)->open[GT_TCP_OF_PEERS];
+  while (!group->streams->greeted || !lane_of(&a)->streams->greeted) {
+    step(&a, &b);
+    step(&b, &a);
+  }
+  gt_connection_close(&lane_of(&b)->streams->c);
+  gt_connection_close(&of_b->lanes[0].streams->c);
+  if (late) gt_endpoint_begun(peers);
+  open_end(&next, 1, true);
+  (void)gt_endpoint_peers(next.tcp);
+  const gt_ns until = gt_now() + gt_from_seconds(LIMIT_S);
+  while (group->start != next.tcp->start && gt_now() < until) {
+    gt_transport_tcp.progress(a.t);
+    gt_transport_tcp.progress(((gt_tcp *)next.tcp)->open[GT_TCP_OF_PEERS]);
+  }
+  if (!late) gt_endpoint_begun(peers);
+  send_one(&a);
+  while ((lane_of(&a)->start != next.tcp->start || (!late && next.received == 0)) &&
+         gt_now() < until) {
+    gt_transport_tcp.progress(a.t);
+    step(&next, &a);
+  }
+  _exit(lane_of(&a)->restarted == late && next.received == !late ? 0 : 1);
+}
+
+static void a_start_before_the_run_begins_is_in_it(void) {
+  for (size_t late = 0; late < 2; late++) {
+    int ended;
+    const pid_t child = fork();
+    if (child == 0) begin_with_next_b(late);
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    assert_int_equal(ended, 0);
+  }
+}
+
 static int set_up(void **state) {
   (void)state;
   port = find_port();
@@ -478,4 +522,5 @@ TESTS_BETWEEN(set_up, NULL, lanes_begin_anew, a_start_is_taken_while_a_frame_wai
               a_second_start_is_refused, a_replaced_start_is_refused, groups_repeat_their_messages,
               a_region_returns_to_a_run_that_has_begun,
               a_group_does_not_wait_for_a_region_that_was_lost,
-              a_region_can_start_again_before_all_have_met, a_lost_region_is_not_refused)
+              a_region_can_start_again_before_all_have_met, a_lost_region_is_not_refused,
+              a_start_before_the_run_begins_is_in_it)
