@@ -245,7 +245,8 @@ typedef struct {
     gt_late late;
     double local_weight;
     gt_on_loss on_loss;
-    char *tie; /* name of a region; NULL: none */
+    char *tie;       /* name of a region; NULL: none */
+    int min_regions; /* 0: all */
     struct {
       gt_codec_kind name;
       double density, decay, momentum;

@@ -50,6 +50,8 @@ typedef struct {
    labels, predictions, keepalive, round and host.  In a pipeline, converts intervals to steps, the
    same in all regions. */
 gt_ps_spec gt_ps_spec_of(const gt_ps_basis *basis);
+/* True if a run can begin with these regions, by sync.min_regions, which is given. */
+bool gt_ps_may_begin(const gt_job *job, const bool *there);
 /* Returns the job's codec for messages of these tensors, which are borrowed; kind GT_CODEC_NONE
    without one. */
 gt_exchange_codec gt_ps_codec_of(const gt_job *job, const gt_view *tensors, size_t ntensors);

@@ -108,6 +108,7 @@ typedef struct {
   size_t batch_max;        /* largest number of samples at a time, in training or evaluation */
   gt_order order;
   gt_links *links;
+  bool *late;            /* nregions: the run has begun without the region; NULL: with all */
   gt_endpoint *endpoint; /* on a PS, if regions are MPI jobs of their own; else NULL */
   gt_job_prices prices;  /* on the lead; unset on other ranks */
   gt_kept kept;          /* on a PS, until it has resumed from it */
@@ -124,6 +125,13 @@ gt_status gt_setup_open(gt_run *run, gt_peers *world, const gt_setup_options *op
 /* Closes the run; also accepts a zeroed *run.  Collective over the
    world. */
 void gt_setup_close(gt_run *run);
+
+/* True if the run has begun without the region (sync.min_regions). */
+static inline bool gt_setup_is_late(const gt_run *run, size_t region) {
+  return run->late && run->late[region];
+}
+/* Returns the first region after region 0 that is not late; 0: none. */
+size_t gt_setup_second(const gt_run *run);
 
 /* Writes the run directory's job.yaml, which gt_job_load_run reads.  Regions can share the folder.
    Local; GT_ERR_CKPT. */

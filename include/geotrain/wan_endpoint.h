@@ -17,6 +17,16 @@ gt_peers *gt_endpoint_peers(gt_endpoint *endpoint);
    region that starts again from now on returns.  It repeats the start alone: of each message that
    it expects it gets the one that was sent at the start, its own included. */
 void gt_endpoint_begun(gt_peers *peers);
+/* Lets the run begin without some regions, which join later: the first region begins it when enough
+   are there and no other has come for the patience.  `enough` is called in the first region only,
+   with the regions that are there; ctx is borrowed.  Call before the first message of the group,
+   if regions are taken back. */
+void gt_endpoint_begin_early(gt_endpoint *endpoint,
+                             bool (*enough)(const void *ctx, const bool *there), const void *ctx);
+/* Returns the regions without which the run begins, nregions, borrowed: known after the first
+   message, except in these regions.  Their gathered values are those of the first region; they
+   cannot share. */
+const bool *gt_endpoint_late(const gt_endpoint *endpoint);
 /* Returns the number of this start of the region: random, never 0. */
 uint64_t gt_endpoint_start(const gt_endpoint *endpoint);
 /* True if this region returns. */

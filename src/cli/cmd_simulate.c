@@ -235,6 +235,10 @@ static gt_status simulate(const simulate_options *o, const gt_job *job, const gt
   const bool piped = job->pipeline.nstages > 0;
   GT_TRY(gt_sim_shape_of(&shape, job));
   gt_job_warn(job, gt_job_warning);
+  if (job->sync.min_regions > 0)
+    gt_job_warning(
+        "sync.min_regions does nothing here: all regions begin; a region that comes late "
+        "is an entry of faults, {region: NAME, lost: 0 s, back: TIME}");
   for (size_t r = 0; r < job->nregions && job->nregions <= TABLE_REGIONS; r++)
     gt_job_warn_region(job, r, shape.samples[piped ? data_of(job, r) : r], gt_job_warning);
   gt_sim_spec spec = {.job = job,

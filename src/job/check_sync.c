@@ -17,6 +17,23 @@ static gt_status check_hub(const gt_job *job, const char *source) {
   return gt_job_check_region(job, source, "sync.hub", hub);
 }
 
+/* The run weighs regions that are not there by the samples that the job gives. */
+static gt_status check_min_regions(const gt_job *job, const char *source) {
+  const size_t least = (size_t)job->sync.min_regions;
+  if (least > job->nregions)
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: sync.min_regions is %zu, and regions has %zu entries; expected "
+                   "at most as many",
+                   source, least, job->nregions);
+  for (size_t r = 0; least > 0 && r < job->nregions; r++)
+    if (job->regions[r].samples == 0)
+      return GT_FAIL(GT_ERR_JOB,
+                     "%s: sync.min_regions is given, and regions.%zu.samples is not; expected the "
+                     "number of training samples of every region",
+                     source, r);
+  return GT_OK;
+}
+
 static gt_status check_on_loss(const gt_job *job, const char *source) {
   const char *with = gt_job_bound(job);
   if (job->sync.on_loss != GT_ON_LOSS_CONTINUE) return GT_OK;
@@ -26,6 +43,7 @@ static gt_status check_on_loss(const gt_job *job, const char *source) {
     return GT_FAIL(GT_ERR_JOB,
                    "%s: sync.fragments is %d with sync.on_loss continue; expected at most %d",
                    source, job->sync.fragments, FRAGMENTS_OF_MEMBERS);
+  GT_TRY(check_min_regions(job, source));
   return job->sync.tie ? gt_job_check_region(job, source, "sync.tie", job->sync.tie) : GT_OK;
 }
 

@@ -381,6 +381,10 @@ const job_key gt_job_keys[] = {
      .values = gt_on_loss_names, STRATEGIES(SENDING),
      .meaning = "when a region is lost, the run ends, or the others continue while they have most "
                 "of the weight, and it can return; for regions that are MPI jobs of their own"},
+    {"sync.min_regions", KEY_INT, KEY_OPTIONAL, AT(sync.min_regions), .min = 1,
+     LOSSES(OF(GT_ON_LOSS_CONTINUE)),
+     .meaning = "regions that must be there to begin, the first one and most of the weight among "
+                "them; the others join later; default: all"},
     {"sync.tie", KEY_STRING, KEY_OPTIONAL, AT(sync.tie), LOSSES(OF(GT_ON_LOSS_CONTINUE)),
      .meaning = "name of the region that continues if half of the weight is left"},
     {"sync.codec.name", KEY_CHOICE, 0, AT(sync.codec.name), .fallback = "none",

@@ -122,16 +122,19 @@ bool gt_ps_is_behind(const gt_ps *ps) {
 }
 
 /* The weights of a job are sums of whole numbers, so that rounding is far below 1e-9. */
-bool gt_ps_is_majority(const gt_ps *ps, const bool *set) {
+bool gt_ps_majority(const double *weights, size_t nregions, size_t tie, const bool *set) {
   double all = 0, own = 0;
-  for (size_t r = 0; r < ps->spec.nregions; r++) {
-    all += ps->spec.weights[r];
-    if (set[r]) own += ps->spec.weights[r];
+  for (size_t r = 0; r < nregions; r++) {
+    all += weights[r];
+    if (set[r]) own += weights[r];
   }
   const double lead = 2 * own - all;
-  const size_t tie = ps->spec.members.tie;
   if (lead > 1e-9 * all) return true;
-  return lead >= -1e-9 * all && tie < ps->spec.nregions && set[tie];
+  return lead >= -1e-9 * all && tie < nregions && set[tie];
+}
+
+bool gt_ps_is_majority(const gt_ps *ps, const bool *set) {
+  return gt_ps_majority(ps->spec.weights, ps->spec.nregions, ps->spec.members.tie, set);
 }
 
 bool gt_ps_epoch_takes(const gt_ps *ps, size_t from, const gt_frame_header *head) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "geotrain/ps_of_job.h"
+#include "geotrain/ps_state.h"
 
 #define PERIOD_MAX ((int64_t)1e15) /* as of sync.period */
 #define HEARTBEATS 6.0             /* over a store: in the patience */
@@ -282,12 +283,31 @@ void gt_ps_groups_close(gt_ps_groups *groups) {
   *groups = (gt_ps_groups){0};
 }
 
-static void set_members(gt_ps_spec *spec, const gt_ps_basis *of) {
-  const gt_job *job = of->job;
+/* Returns the region sync.tie; nregions: none. */
+static size_t tie_of(const gt_job *job) {
   size_t tie = job->sync.tie ? 0 : job->nregions;
   while (tie < job->nregions && strcmp(job->regions[tie].name, job->sync.tie) != 0) tie++;
+  return tie;
+}
+
+bool gt_ps_may_begin(const gt_job *job, const bool *there) {
+  size_t n = 0;
+  int64_t *samples = GT_NEW_ARRAY(int64_t, job->nregions);
+  for (size_t r = 0; r < job->nregions; r++) {
+    samples[r] = job->regions[r].samples;
+    n += there[r];
+  }
+  double *weights = gt_ps_weights_of(job, samples);
+  const bool most = gt_ps_majority(weights, job->nregions, tie_of(job), there);
+  gt_free(weights);
+  gt_free(samples);
+  return most && there[0] && n >= (size_t)job->sync.min_regions;
+}
+
+static void set_members(gt_ps_spec *spec, const gt_ps_basis *of) {
+  const gt_job *job = of->job;
   spec->members = *of->members;
-  spec->members.tie = tie;
+  spec->members.tie = tie_of(job);
   spec->options.regroups = of->members->change;
 }
 

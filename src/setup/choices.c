@@ -304,7 +304,13 @@ gt_status gt_setup_open_choices(gt_run *run, const gt_graph_spec *spec) {
 }
 
 char **gt_setup_gather_choices(gt_run *run) {
-  char **texts = gather_texts(run, run->roles.ps, run->choices_text ? run->choices_text : "");
+  const char *own = run->choices_text ? run->choices_text : "";
+  char **texts = gather_texts(run, run->roles.ps, own);
+  for (size_t r = 0; r < run->job->nregions; r++) {
+    if (!gt_setup_is_late(run, r)) continue;
+    gt_free(texts[r]);
+    texts[r] = gt_strdup(r == run->roles.region_id ? own : "");
+  }
   /* a region without workers has measured nothing */
   for (size_t i = 0; i < run->job->nregions; i++)
     if (!gt_job_trains(run->job, run->roles.region_id) && strstr(texts[i], MEASURED))

@@ -21,8 +21,8 @@ static gt_status open_own(gt_run *run) {
   return GT_OK;
 }
 
-/* Gathers `bytes` from every PS, in region order, on all ranks.  Collective over the world; the
-   caller frees the result. */
+/* Gathers `bytes` from every PS, in region order, on all ranks; of a late region, what the first one
+   has.  Collective over the world; the caller frees the result. */
 static void *gather(const gt_run *run, const void *own, size_t bytes) {
   static const char what[] = "what the other regions' data are";
   const gt_roles *roles = &run->roles;
@@ -84,7 +84,8 @@ static float *first_norm(const gt_run *run, const gt_dataset_info *infos) {
    over the world; the caller frees the result. */
 static char *gather_names(const gt_run *run, size_t most) {
   char *own = gt_alloc(most + 1, 1);
-  if (reads(run) && run->data.class_names_bytes > 0)
+  const size_t bytes = reads(run) ? run->data.class_names_bytes : 0;
+  if (bytes > 0 && bytes <= most) /* those of a late region can be longer */
     memcpy(own, run->data.class_names, run->data.class_names_bytes);
   char *all = gather(run, own, most + 1);
   gt_free(own);
@@ -220,12 +221,57 @@ static void say_unnamed(const gt_job *job, const gt_dataset_info *infos) {
       job->regions[with].name, job->regions[without].name);
 }
 
+/* ---- regions that join later ---- */
+
+/* Describes them like the first region, with samples of their own if each region has its own file. */
+static void assume_late(const gt_run *run, gt_dataset_info *infos) {
+  for (size_t r = 0; r < run->job->nregions; r++)
+    if (gt_setup_is_late(run, r) && run->job->data.partition.by == GT_PART_FILE)
+      snprintf(infos[r].samples_sha256, sizeof infos[r].samples_sha256, "late %zu", r);
+}
+
+/* Checks the data of a region that joins against what the others have assumed. */
+static gt_status check_late(const gt_run *run, const gt_dataset_info *infos, const size_t *files) {
+  const size_t n = run->job->nregions, self = run->roles.region_id, first = gt_data_first(run->job);
+  const char *path = gt_data_path(run->job, self);
+  gt_dataset_info *found = GT_NEW_ARRAY(gt_dataset_info, n);
+  size_t *of = GT_NEW_ARRAY(size_t, n), other = 0;
+  memcpy(found, infos, n * sizeof *found);
+  found[self] = run->data;
+  found[self].class_names_sha256[0] = '\0';
+  gt_status status = gt_data_files(run->job, found, of);
+  while (status == GT_OK && other < n && of[other] == files[other]) other++;
+  if (status == GT_OK && other < n)
+    status = GT_FAIL(GT_ERR_DATA,
+                     "region %s joins a run that has begun without it, and its training samples "
+                     "(%s) are %s; expected %s",
+                     run->region, path,
+                     files[self] == self ? "those of another region" : "not those of the others",
+                     files[self] == self ? "samples of its own" : "the same file");
+  if (status == GT_OK && run->data.class_names_sha256[0] && infos[first].class_names_sha256[0] &&
+      strcmp(run->data.class_names_sha256, infos[first].class_names_sha256) != 0)
+    status =
+        GT_FAIL(GT_ERR_DATA,
+                "region %s joins a run that has begun without it, and its classes (%s) are not "
+                "those of region %s in the same order; renumber them with geotrain data schema",
+                run->region, path, run->job->regions[first].name);
+  gt_free(of);
+  gt_free(found);
+  return status;
+}
+
 static gt_status divide(gt_run *run, const gt_dataset_info *infos) {
   const size_t region = run->roles.region_id;
   gt_data_samples part = {0};
   size_t *files = GT_NEW_ARRAY(size_t, run->job->nregions);
-  gt_status status = reads(run) ? same_as_ps(run, &infos[region]) : GT_OK;
+  const bool late = gt_setup_is_late(run, region);
+  gt_dataset_info ps = late ? run->data : infos[region];
+  if (late)
+    gt_peers_share(run->roles.region, 0, &ps, sizeof ps, "what its PS has found",
+                   run->start_limit_s);
+  gt_status status = reads(run) ? same_as_ps(run, &ps) : GT_OK;
   if (status == GT_OK) status = gt_data_files(run->job, infos, files);
+  if (status == GT_OK && late) status = check_late(run, infos, files);
   if (status == GT_OK && reads(run))
     status = gt_data_part(run->job, files, region, gt_dataset_labels(run->dataset, GT_SPLIT_TRAIN),
                           run->data.ntrain, &part, &run->held);
@@ -302,7 +348,8 @@ static gt_status from_sums(gt_run *run) {
   if (status == GT_OK) {
     char text[256];
     double *all = gather(run, own, n * sizeof *own);
-    for (size_t i = 0; i < n * run->job->nregions; i++) sums[i % n] += all[i];
+    for (size_t i = 0; i < n * run->job->nregions; i++)
+      if (!gt_setup_is_late(run, i / n)) sums[i % n] += all[i];
     gt_free(all);
     gt_data_moments(run->data.input, sums, c, norm, norm + c);
     normalise(run, norm, norm + c);
@@ -324,6 +371,7 @@ static gt_status settle_normalisation(gt_run *run, const gt_dataset_info *infos)
   bool same = true;
   const size_t first = gt_data_first(run->job);
   if (run->job->data.nmean > 0) return agree(run, from_job(run));
+  for (size_t r = 0; r < run->job->nregions; r++) same = same && !gt_setup_is_late(run, r);
   for (size_t r = first + 1; r < run->job->nregions; r++)
     same = same && (!gt_job_reads(run->job, r) ||
                     strcmp(infos[first].schema_sha256, infos[r].schema_sha256) == 0);
@@ -357,6 +405,7 @@ gt_status gt_setup_open_data(gt_run *run) {
   GT_TRY(agree(run, open_own(run)));
   if (run->job->data.classes == GT_CLASSES_UNION) GT_TRY(agree(run, unite_classes(run)));
   gt_dataset_info *infos = gather(run, &run->data, sizeof run->data);
+  assume_late(run, infos);
   char *names = share_names(run, infos);
   run->tests = GT_NEW_ARRAY(gt_ps_tests, run->job->nregions);
   gt_ps_tests_of(run->job, infos, run->tests);

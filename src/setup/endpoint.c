@@ -4,6 +4,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "geotrain/ckpt.h"
+#include "geotrain/ps_of_job.h"
 #include "geotrain/wan_cert.h"
 #include "geotrain/wan_store.h"
 #include "geotrain/wan_tcp.h"
@@ -48,6 +50,35 @@ gt_status gt_setup_may_train(const gt_run *run) {
                  source);
 }
 
+/* ---- a run that begins without some regions ---- */
+
+static bool is_enough(const void *ctx, const bool *there) {
+  return gt_ps_may_begin(((const gt_run *)ctx)->job, there);
+}
+
+void gt_setup_let_begin(gt_run *run) {
+  const char *region = run->job->regions[run->roles.region_id].name, *dir = run->options->run_dir;
+  int64_t round;
+  if (run->job->sync.min_regions == 0 || (dir && gt_ckpt_rounds(dir, region, &round, 1) > 0))
+    return;
+  gt_endpoint_begin_early(run->endpoint, is_enough, run);
+}
+
+void gt_setup_settle_late(gt_run *run) {
+  const size_t n = run->job->nregions;
+  if (run->job->sync.min_regions == 0) return;
+  run->late = GT_NEW_ARRAY(bool, n);
+  if (run->endpoint) memcpy(run->late, gt_endpoint_late(run->endpoint), n * sizeof *run->late);
+  gt_peers_share(run->roles.world, 0, run->late, n * sizeof *run->late,
+                 "the regions without which the run begins", run->start_limit_s);
+}
+
+size_t gt_setup_second(const gt_run *run) {
+  size_t region = 1;
+  while (region < run->job->nregions && gt_setup_is_late(run, region)) region++;
+  return region < run->job->nregions ? region : 0;
+}
+
 void gt_setup_draw_run(const gt_run *run) {
   uint64_t id = 0;
   if (!run->endpoint) return;
@@ -58,7 +89,7 @@ void gt_setup_draw_run(const gt_run *run) {
   /* if the first region starts again meanwhile, it draws another one than some others have */
   uint64_t *ids = GT_NEW_ARRAY(uint64_t, ps->size);
   gt_peers_gather(ps, &id, sizeof id, ids, "the ids of the run", run->start_limit_s);
-  gt_endpoint_set_run(run->endpoint, ids[1]);
+  gt_endpoint_set_run(run->endpoint, ids[gt_setup_second(run)]);
   gt_free(ids);
 }
 

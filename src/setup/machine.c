@@ -42,6 +42,7 @@ static void note_difference(const gt_run *run) {
   bool differ = false;
   for (size_t r = 0; r < run->job->nregions; r++) {
     const size_t used = strlen(text);
+    if (gt_setup_is_late(run, r)) continue;
     snprintf(text + used, sizeof text - used, "%s%s %s", used ? ", " : "",
              run->job->regions[r].name, run->isas[r]);
     differ = differ || strcmp(run->isas[r], run->isas[0]) != 0 || strchr(run->isas[r], '+');
@@ -66,6 +67,8 @@ gt_status gt_setup_open_machine(gt_run *run) {
     for (int i = 0; i < roles->world_size; i++)
       if (all[2 * i] == (int)r) has[all[2 * i + 1]] = true;
     name_sets(run->isas[r], has);
+    if (gt_setup_is_late(run, r) && r != roles->region_id)
+      snprintf(run->isas[r], sizeof run->isas[r], "not known");
   }
   gt_free(all);
   note_difference(run);

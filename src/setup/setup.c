@@ -164,6 +164,14 @@ static gt_status check_pool(const rank_memory *own, const rank_memory *all, size
   return gt_memory_check(GT_ERR_JOB, what, need, free_bytes);
 }
 
+/* The memory of regions that join later is not known. */
+static void leave_out_late(const gt_run *run, rank_memory *all) {
+  for (size_t r = 0, rank = 0; r < run->job->nregions; r++)
+    for (int i = 0; i < run->job->regions[r].ranks; i++, rank++)
+      if (gt_setup_is_late(run, r))
+        all[rank] = (rank_memory){.pools = {{.free_bytes = INFINITY}, {.free_bytes = INFINITY}}};
+}
+
 static gt_status check_memory(const gt_run *run, const gt_graph_spec *spec) {
   const gt_roles *roles = &run->roles;
   const size_t n = (size_t)roles->world_size;
@@ -173,6 +181,7 @@ static gt_status check_memory(const gt_run *run, const gt_graph_spec *spec) {
   gt_status status = find_need(run, spec, &parameters, &own.need);
   gt_peers_gather(roles->world, &own, sizeof own, all, "the memory of all ranks",
                   run->start_limit_s);
+  leave_out_late(run, all);
   for (int pool = 0; pool < 2 && status == GT_OK; pool++)
     status = check_pool(&own, all, n, pool, spec->model, parameters);
   gt_free(all);
@@ -232,6 +241,7 @@ static gt_status join(gt_run *run, const gt_region_plan *plan) {
     return GT_FAIL(GT_ERR_JOB, "--region is given under --clock virtual; expected all regions in "
                                "one MPI job");
   GT_TRY(gt_agree(run->roles.region, gt_setup_open_endpoint(run), run->start_limit_s));
+  if (run->endpoint) gt_setup_let_begin(run);
   gt_roles_join(&run->roles, run->endpoint ? gt_endpoint_peers(run->endpoint) : NULL, plan);
   joining j = {.is_ps = run->roles.is_ps};
   gt_peers_meet(run->roles.world, &(gt_peers_wait){.what = "the other regions to start",
@@ -241,6 +251,7 @@ static gt_status join(gt_run *run, const gt_region_plan *plan) {
   char *common = gt_job_common(run->job);
   const gt_status status = compare_jobs(run, run->roles.world, common);
   gt_free(common);
+  if (status == GT_OK) gt_setup_settle_late(run);
   return status;
 }
 
@@ -521,6 +532,7 @@ void gt_setup_close(gt_run *run) {
   gt_free(run->columns);
   gt_free(run->tests);
   gt_free(run->isas);
+  gt_free(run->late);
   gt_free(run->builds);
   for (size_t r = 0; run->all_choices && r < run->job->nregions; r++) gt_free(run->all_choices[r]);
   gt_free(run->all_choices);

@@ -249,6 +249,7 @@ static gt_status real_loop(gt_server *s) {
   s->started = s->watched_at = c->looked_at = s->split.since = gt_now();
   gt_gateway_begin(s->gateway, gt_now());
   gt_ps_start(s->ps, gt_now());
+  gt_server_begin_without(s, gt_now());
   for (;;) {
     bool moved = gt_plane_ps_poll(s->plane, on_push, s);
     gt_ns now = gt_now();

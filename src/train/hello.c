@@ -474,9 +474,13 @@ static void exchange_in_group(gt_server *s, const gt_hello *own) {
   gt_failpoint("hello.greeted");
   /* A region that starts again meanwhile, the lead with another run id, has another greeting than
      some others have of it: all take those that the second region has. */
-  gt_peers_share(s->run->roles.ps, 1, s->hellos, s->run->job->nregions * sizeof *s->hellos,
+  gt_peers_share(s->run->roles.ps, gt_setup_second(s->run), s->hellos,
+                 s->run->job->nregions * sizeof *s->hellos,
                  "the greetings as the second region has them", s->run->start_limit_s);
-  for (size_t p = 0; p < s->run->job->nregions; p++) check_greeting(s, p);
+  for (size_t p = 0; p < s->run->job->nregions; p++) {
+    check_greeting(s, p);
+    if (gt_setup_is_late(s->run, p)) s->hellos[p].samples = s->run->job->regions[p].samples;
+  }
   s->returns = s->partial = gt_endpoint_returns(s->run->endpoint);
 }
 
@@ -485,6 +489,12 @@ static void exchange_in_group(gt_server *s, const gt_hello *own) {
 /* Checks what this region is now against what it was when the run began. */
 static gt_status same_region(const gt_server *s, const gt_hello *own) {
   const gt_hello *then = &s->hellos[s->run->roles.region_id];
+  if (own->samples != then->samples && gt_setup_is_late(s->run, s->run->roles.region_id))
+    return GT_FAIL(GT_ERR_DATA,
+                   "region %s has %lld training samples, and the run has begun with %lld "
+                   "(regions.%zu.samples); expected as many",
+                   s->run->region, (long long)own->samples, (long long)then->samples,
+                   s->run->roles.region_id);
   if (own->samples != then->samples)
     return GT_FAIL(GT_ERR_DATA,
                    "region %s has %lld training samples, and had %lld when the run began; restore "

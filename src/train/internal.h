@@ -82,6 +82,7 @@ struct gt_server {
   uint64_t beats_at_work; /* heartbeats at which workers or the disk were busy */
   bool stop_told, whole_marked, write_slow, codec_slow;
   bool partial;              /* regions of this start do not all continue from one round */
+  bool leaves_late;          /* the note is about a late region */
   bool returns;              /* to a run that continues without this region */
   bool gone[GT_MAX_REGIONS]; /* each region has started again, or ended, since this start */
   gt_ns alone_since;         /* it has no majority, or is no member; 0: it is one */
@@ -104,6 +105,8 @@ gt_status gt_server_members(const gt_server *s, gt_ps_members *out);
 void gt_server_members_host(gt_ps_host *host);
 /* The peer has been silent for too long.  False: its loss ends the run. */
 bool gt_server_give_up(gt_server *s, size_t peer, gt_ns now);
+/* Leaves out the regions without which the run begins. */
+void gt_server_begin_without(gt_server *s, gt_ns now);
 /* At the end: nothing more is sent to regions that are no members; from a region that leaves alone,
    to none that is silent. */
 void gt_server_leave_others(gt_server *s, gt_ns now);

@@ -85,6 +85,16 @@ bool gt_server_give_up(gt_server *s, size_t peer, gt_ns now) {
   return true;
 }
 
+void gt_server_begin_without(gt_server *s, gt_ns now) {
+  for (size_t p = 0; p < s->run->job->nregions; p++) {
+    if (!gt_setup_is_late(s->run, p) || s->returns) continue;
+    gt_gateway_forget(s->gateway, p);
+    s->leaves_late = true;
+    gt_ps_lost(s->ps, p, now);
+    s->leaves_late = false;
+  }
+}
+
 void gt_server_leave_others(gt_server *s, gt_ns now) {
   const bool alone = s->stop_told || s->alone_stopped;
   for (size_t p = 0; gt_server_members_change(s) && p < s->run->job->nregions; p++) {

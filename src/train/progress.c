@@ -138,8 +138,8 @@ void gt_server_note(void *server, gt_ps_note note, double a, double b) {
     status = excluded(s, t, v.steps, ia, b);
     break;
   case GT_NOTE_LOST:
-    status = gt_record_line(s->record, t, "lost", "region", 's', s->run->job->regions[ia].name,
-                            "step", 'i', v.steps, NULL);
+    status = gt_record_line(s->record, t, s->leaves_late ? "late" : "lost", "region", 's',
+                            s->run->job->regions[ia].name, "step", 'i', v.steps, NULL);
     break;
   case GT_NOTE_EPOCH:
     status = members(s, t, ia, v.steps);

@@ -137,7 +137,10 @@ void gt_server_lost_result(const gt_server *s, size_t region, gt_region_result *
                           .test_mrr20 = none,
                           .train_loss = none};
   snprintf(r->name, sizeof r->name, "%s", s->run->job->regions[region].name);
-  snprintf(r->warning, sizeof r->warning, "lost; its figures at the end are not known");
+  snprintf(r->warning, sizeof r->warning, "%s",
+           gt_setup_is_late(s->run, region) && link.samples == 0
+               ? "the run has begun and ended without it"
+               : "lost; its figures at the end are not known");
 }
 
 /* Copies the rows in use, with the names of their kinds. */

@@ -67,8 +67,9 @@ typedef struct {
   /* True if the peer was there, has not said that it is done, and has been away for the
      patience. */
   bool (*absent)(const gt_transport *t, size_t peer);
-  /* From now on a region that starts again gets these frames instead of those kept; borrowed. */
-  void (*repeat)(gt_transport *t, const gt_past_frame *frames, size_t n);
+  /* From now on a region that starts again gets these frames instead of those kept, and one that is
+     late (nregions), or has not been met, after those kept; borrowed. */
+  void (*repeat)(gt_transport *t, const gt_past_frame *frames, size_t n, const bool *late);
 } gt_transport_ops;
 
 extern const gt_transport_ops gt_transport_mpi, gt_transport_tcp;
@@ -87,6 +88,9 @@ struct gt_endpoint {
   bool meeting;      /* a group has not completed its first exchange: the run has not begun */
   gt_status code;    /* with which this region ends */
   uint64_t *relayed; /* nregions: bytes copied to each region for another one */
+  bool *late;        /* nregions: the run has begun without the region */
+  bool (*enough)(const void *ctx, const bool *there); /* NULL: all must be there to begin */
+  const void *enough_ctx;
   double patience_s;
 };
 

@@ -158,6 +158,11 @@ void gt_lane_queue(gt_transport *t, size_t peer, size_t slot, const void *frame,
   l->slot_sequence[slot] = l->queued;
 }
 
+void gt_lane_queue_past(gt_transport *t, size_t peer) {
+  for (size_t i = 0; i < t->npast; i++)
+    gt_lane_queue(t, peer, 0, t->past[i].frame, t->past[i].bytes);
+}
+
 /* Returns the first frame that the connection can carry; 0: none.  A connection that has carried a
    later frame cannot: the receiver would find the earlier one behind the later one. */
 static uint64_t next_frame(const gt_lane *l, const gt_stream *s) {
@@ -291,7 +296,8 @@ static bool begins_the_run(const gt_transport *t, size_t peer, uint64_t start) {
          group->lanes[peer].start == start && !group->lanes[peer].returned;
 }
 
-/* The peer has started again and knows nothing of the frames so far.  A gateway's frames are
+/* The peer has started again, or for the first time after it was forgotten, and knows nothing of the
+   frames so far.  A gateway's frames are
    dropped; those of a group are sent again, and those received from it count, unless the run has
    begun. */
 static void begin_anew(gt_transport *t, size_t peer, const gt_stream *on, uint64_t start) {
@@ -302,8 +308,12 @@ static void begin_anew(gt_transport *t, size_t peer, const gt_stream *on, uint64
         "region %s has started again, and this run cannot take it back: end every region, then "
         "start each with --resume",
         t->tcp->base.names[peer]);
-  gt_log(GT_LOG_WARN, "region %s has started again", t->tcp->base.names[peer]);
-  l->former[l->nformer++ % GT_TCP_FORMER] = l->start;
+  if (l->start == 0) {
+    gt_log(GT_LOG_INFO, "region %s has come", t->tcp->base.names[peer]);
+  } else {
+    gt_log(GT_LOG_WARN, "region %s has started again", t->tcp->base.names[peer]);
+    l->former[l->nformer++ % GT_TCP_FORMER] = l->start;
+  }
   l->left = l->forgotten = false;
   for (size_t i = 0; i < t->nstreams; i++)
     if (&l->streams[i] != on) drop(l, &l->streams[i]);
@@ -315,8 +325,7 @@ static void begin_anew(gt_transport *t, size_t peer, const gt_stream *on, uint64
   clear(t, l);
   l->restarted = !t->keeps;
   l->returned = t->keeps;
-  for (size_t i = 0; i < t->npast; i++)
-    gt_lane_queue(t, peer, 0, t->past[i].frame, t->past[i].bytes);
+  gt_lane_queue_past(t, peer);
 }
 
 /* Returns how many frames of this start the greeting acknowledges.  One that knows an earlier start
@@ -334,7 +343,7 @@ static void dial_now(const gt_tcp *tcp, size_t peer) {
 
 static void take_greeting(gt_transport *t, size_t peer, gt_stream *s, const gt_tcp_record *hello) {
   gt_lane *l = &t->lanes[peer];
-  if (l->start != 0 && l->start != hello->start) begin_anew(t, peer, s, hello->start);
+  if (l->start == 0 ? l->forgotten : l->start != hello->start) begin_anew(t, peer, s, hello->start);
   const uint64_t ack = greeted_ack(t, hello);
   l->start = hello->start;
   l->refused_till = 0;

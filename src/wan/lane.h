@@ -108,6 +108,8 @@ void gt_lane_say_hello(gt_transport *t, size_t peer, gt_stream *s);
 
 /* Queues a frame.  slot: as in gt_transport_ops. */
 void gt_lane_queue(gt_transport *t, size_t peer, size_t slot, const void *frame, size_t bytes);
+/* Queues the frames for a region that starts again, or comes late. */
+void gt_lane_queue_past(gt_transport *t, size_t peer);
 /* Loses the connections whose other side is silent. */
 void gt_lane_check(gt_transport *t, size_t peer, gt_ns now);
 /* Writes and reads what the sockets take and have. */

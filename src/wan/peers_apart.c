@@ -9,8 +9,9 @@
 #define CLOSE_S     5.0 /* how long the last acknowledgements may take */
 
 /* Before each piece: regions at the same point of a run send and expect the same.  kind: PAST is a
-   piece of `region` that was sent at the start of the run, END follows the last of them. */
-enum { PIECE, PAST, END };
+   piece of `region` that was sent at the start of the run, END follows the last of them; BEGIN names
+   the regions without which the run begins. */
+enum { PIECE, PAST, END, BEGIN };
 typedef struct {
   uint64_t number, bytes, what; /* what: a hash of the wait's text */
   uint32_t region, kind;
@@ -34,6 +35,11 @@ typedef struct {
   const past *start; /* of those the one that this region repeats; NULL: it does not return */
   size_t at;         /* its next frame */
   bool *awaited;     /* of each region */
+  /* a run that begins without some regions: in the first region, those that are there, and since
+     when */
+  bool early;
+  size_t there;
+  gt_ns since;
 } group;
 
 /* One piece: sent to all regions, received from one or from all of them, or both. */
@@ -79,12 +85,17 @@ static void keep_for_later(group *g, piece_head head, size_t region, const uint8
   if (g->endpoint->restarts) keep(&g->all, &head, bytes);
 }
 
+static void send_to_all(group *g, const uint8_t *frame, size_t bytes) {
+  for (size_t r = 0; r < g->peers.size; r++)
+    if (r != g->peers.rank && !g->endpoint->late[r])
+      g->ops->send_frame(g->transport, r, 0, frame, bytes);
+}
+
 static void send_piece(group *g, const piece *p) {
   const piece_head head = {.number = g->number, .bytes = p->bytes, .what = p->what};
   const uint8_t *frame = keep(&g->sent, &head, p->own);
   keep_for_later(g, head, g->peers.rank, p->own);
-  for (size_t r = 0; r < g->peers.size; r++)
-    if (r != g->peers.rank) g->ops->send_frame(g->transport, r, 0, frame, sizeof head + p->bytes);
+  send_to_all(g, frame, sizeof head + p->bytes);
 }
 
 static _Noreturn void other_point(const group *g, size_t region) {
@@ -105,6 +116,64 @@ static void take_piece(group *g, const piece *p, size_t region, const uint8_t *f
   g->awaited[region] = false;
 }
 
+/* ---- a run that begins without some regions ---- */
+
+/* Each region tells the others, so that the first one, if it starts again, does not choose again. */
+static void begin_without(group *g, const uint8_t *late) {
+  const piece_head head = {.bytes = g->peers.size, .kind = BEGIN};
+  g->early = true;
+  for (size_t r = 0; r < g->peers.size; r++) {
+    g->endpoint->late[r] = late[r];
+    if (late[r])
+      gt_log(GT_LOG_WARN, "the run begins without region %s, which can join later",
+             g->endpoint->names[r]);
+  }
+  send_to_all(g, keep(&g->sent, &head, late), sizeof head + g->peers.size);
+}
+
+static void take_beginning(group *g, size_t region, const uint8_t *late, size_t bytes) {
+  const bool fits = bytes == g->peers.size && !late[g->peers.rank] && !late[0];
+  if (fits && !g->early) begin_without(g, late);
+  for (size_t r = 0; r < g->peers.size; r++)
+    if (!fits || (late[r] != 0) != g->endpoint->late[r]) other_point(g, region);
+}
+
+/* In the first region, while regions meet: begins without those that have not come. */
+static void begin_early(group *g) {
+  const gt_endpoint *e = g->endpoint;
+  if (!e->enough || g->number != 1 || g->peers.rank != 0 || g->early) return;
+  size_t n = 0;
+  for (size_t r = 0; r < g->peers.size; r++) n += !g->awaited[r];
+  if (n != g->there) {
+    g->there = n;
+    g->since = gt_now();
+  }
+  if (gt_now() < g->since + gt_from_seconds(e->patience_s)) return;
+  bool *there = GT_NEW_ARRAY(bool, g->peers.size);
+  uint8_t *late = GT_NEW_ARRAY(uint8_t, g->peers.size);
+  for (size_t r = 0; r < g->peers.size; r++) {
+    there[r] = !g->awaited[r];
+    late[r] = g->awaited[r];
+  }
+  if (e->enough(e->enough_ctx, there)) begin_without(g, late);
+  gt_free(there);
+  gt_free(late);
+}
+
+/* A late region has gathered values of the first one. */
+static void assume_late(group *g, const piece *p) {
+  const piece_head head = {.number = g->number, .bytes = p->bytes, .what = p->what};
+  for (size_t r = 0; r < g->peers.size; r++) {
+    if (!g->endpoint->late[r] || p->from == g->peers.rank) continue;
+    if (p->from == r) gt_bug("region %zu shares, and the run has begun without it", r);
+    if (p->from < g->peers.size) continue;
+    memcpy(place_of(p, g, r), place_of(p, g, 0), p->bytes);
+    keep_for_later(g, head, r, place_of(p, g, r));
+  }
+}
+
+/* ---- */
+
 /* The run has begun without this region: it repeats what the first region tells to the end. */
 static void take_past(group *g, size_t region, const uint8_t *frame, const piece_head *head) {
   if (head->kind == PAST && head->region < g->peers.size)
@@ -119,10 +188,14 @@ static bool take_frame(group *g, const piece *p, size_t region, const uint8_t *f
                        size_t bytes) {
   piece_head head = {0};
   memcpy(&head, frame, bytes < sizeof head ? bytes : sizeof head);
-  if (bytes < sizeof head || bytes - sizeof head != head.bytes || head.kind > END)
+  if (bytes < sizeof head || bytes - sizeof head != head.bytes || head.kind > BEGIN)
     other_point(g, region);
-  if (head.kind != PIECE)
+  if (head.kind == BEGIN)
+    take_beginning(g, region, frame + sizeof head, head.bytes);
+  else if (head.kind != PIECE)
     take_past(g, region, frame, &head);
+  else if (g->endpoint->late[region])
+    ; /* it does not know yet that the run begins without it */
   else if (g->awaited[region])
     take_piece(g, p, region, frame, &head);
   else
@@ -141,6 +214,7 @@ static size_t advance(group *g, const piece *p) {
     const uint8_t *frame = g->ops->receive(g->transport, r, &bytes);
     while (frame && take_frame(g, p, r, frame, bytes))
       frame = g->ops->receive(g->transport, r, &bytes);
+    if (g->endpoint->late[r]) continue;
     if (g->awaited[r] || (p->own && !g->ops->sent(g->transport, r, 0))) missing = r;
   }
   return missing;
@@ -194,6 +268,7 @@ static void exchange(group *g, const piece *p, const gt_peers_wait *wait) {
       repeat(g, p);
       return;
     }
+    begin_early(g);
     check_present(g, wait);
     if (gt_now() > until)
       gt_panic(GT_ERR_LOST, "waited %.0f s for region %s: %s", wait->limit_s,
@@ -201,6 +276,7 @@ static void exchange(group *g, const piece *p, const gt_peers_wait *wait) {
     if (wait->progress) wait->progress(wait->context);
     if (!wait->sleeps) gt_backoff_sleep(&backoff, GT_BACKOFF_IDLE, GT_NEVER);
   }
+  assume_late(g, p);
   g->endpoint->meeting = false;
   g->ops->progress(g->transport); /* the acknowledgements leave */
 }
@@ -275,5 +351,5 @@ void gt_endpoint_begun(gt_peers *peers) {
   group *g = (group *)peers;
   past *all = g->start ? &g->told[g->start - g->told] : &g->all;
   keep(all, &(piece_head){.kind = END}, NULL);
-  g->ops->repeat(g->transport, all->frames, all->n);
+  g->ops->repeat(g->transport, all->frames, all->n, g->endpoint->late);
 }

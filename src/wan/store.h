@@ -129,6 +129,8 @@ void gt_store_lane_close(store_lane *lane);
 /* Queues a frame.  slot: as in gt_transport_ops. */
 void gt_store_lane_queue(gt_transport *t, size_t peer, size_t slot, const void *frame,
                          size_t bytes);
+/* Queues the frames for a region that starts again, or comes late. */
+void gt_store_lane_queue_past(gt_transport *t, size_t peer);
 /* Starts and ends requests. */
 void gt_store_lane_pump_out(gt_transport *t, size_t peer);
 void gt_store_lane_pump_in(gt_transport *t, size_t peer);
@@ -136,7 +138,7 @@ void gt_store_lane_pump_in(gt_transport *t, size_t peer);
 void gt_store_lane_release(gt_transport *t, size_t peer);
 /* Drops the frames of both directions; the peer's next start begins with none. */
 void gt_store_lane_forget(gt_transport *t, size_t peer);
-/* Begins again with a peer that has started again. */
+/* Begins with another start of the peer than before, or with one after it was forgotten. */
 void gt_store_lane_anew(gt_transport *t, size_t peer);
 
 /* ---- store_share.c: a message to several regions is written once ----------------------------- */

@@ -31,6 +31,15 @@ static void take_restart(store_endpoint *s, size_t peer) {
     if (s->open[i]) gt_store_lane_anew(s->open[i], peer);
 }
 
+/* The run has begun without the peer. */
+static void take_late(store_endpoint *s, size_t peer) {
+  for (size_t i = 0; i < STORE_TRANSPORTS; i++) {
+    if (!s->open[i] || !s->open[i]->lanes[peer].forgotten) continue;
+    gt_log(GT_LOG_INFO, "region %s has come", s->base.names[peer]);
+    gt_store_lane_anew(s->open[i], peer);
+  }
+}
+
 static void take_end(store_endpoint *s, size_t peer, const store_card *c) {
   store_peer *p = &s->peers[peer];
   p->ended = true;
@@ -88,7 +97,10 @@ static void take_card(store_endpoint *s, size_t peer) {
     if (again) p->former[p->nformer++ % STORE_FORMER] = p->start;
     p->start = c.start;
     p->ended = false;
-    if (again) take_restart(s, peer);
+    if (again)
+      take_restart(s, peer);
+    else
+      take_late(s, peer);
   }
   if (c.ended && !p->ended) take_end(s, peer, &c);
 }

@@ -90,6 +90,11 @@ void gt_store_lane_queue(gt_transport *t, size_t peer, size_t slot, const void *
   l->slot_sequence[slot] = l->queued;
 }
 
+void gt_store_lane_queue_past(gt_transport *t, size_t peer) {
+  for (size_t i = 0; i < t->npast; i++)
+    gt_store_lane_queue(t, peer, 0, t->past[i].frame, t->past[i].bytes);
+}
+
 /* Begins to write the next message, unless it refers to an object that is not in the store. */
 static void put_next(gt_transport *t, size_t peer, store_putting *p) {
   store_lane *l = &t->lanes[peer];
@@ -265,13 +270,16 @@ void gt_store_lane_anew(gt_transport *t, size_t peer) {
   /* a gateway that has not been used begins with this start of the peer */
   l->restarted = !t->keeps && (l->queued > 0 || l->received > 0 || has_begun(t->store));
   clear(t, peer);
-  for (size_t i = 0; i < t->npast; i++)
-    gt_store_lane_queue(t, peer, 0, t->past[i].frame, t->past[i].bytes);
+  gt_store_lane_queue_past(t, peer);
 }
 
 void gt_store_lane_forget(gt_transport *t, size_t peer) {
   store_lane *l = &t->lanes[peer];
+  const store_endpoint *s = t->store;
+  /* the run has begun without it, but it is there by now */
+  const bool comes = s->base.late[peer] && s->peers[peer].start && !l->queued && !l->received;
   clear(t, peer);
   new_channel(l);
   l->forgotten = true;
+  if (comes) gt_store_lane_anew(t, peer);
 }

@@ -95,9 +95,12 @@ static bool store_absent(const gt_transport *t, size_t peer) {
   return false; /* a card does not say whether its region lives */
 }
 
-static void store_repeat(gt_transport *t, const gt_past_frame *frames, size_t n) {
+static void store_repeat(gt_transport *t, const gt_past_frame *frames, size_t n, const bool *late) {
   t->past = frames;
   t->npast = n;
+  for (size_t peer = 0; peer < t->store->base.nregions; peer++)
+    if (peer != t->store->base.self && (late[peer] || !t->store->peers[peer].start))
+      gt_store_lane_queue_past(t, peer);
 }
 
 /* ---- closing --------------------------------------------------------------------------------- */

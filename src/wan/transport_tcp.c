@@ -285,9 +285,14 @@ static void say_bye(void *transport, gt_status code) {
     if (peer != t->tcp->base.self) gt_lane_say_bye(t, peer, code);
 }
 
-static void tcp_repeat(gt_transport *t, const gt_past_frame *frames, size_t n) {
+static void tcp_repeat(gt_transport *t, const gt_past_frame *frames, size_t n, const bool *late) {
   t->past = frames;
   t->npast = n;
+  for (size_t peer = 0; peer < t->tcp->base.nregions; peer++) {
+    if (peer == t->tcp->base.self || (!late[peer] && t->lanes[peer].start != 0)) continue;
+    t->lanes[peer].returned = true;
+    gt_lane_queue_past(t, peer);
+  }
 }
 
 /* Ends with the regions that are there. */

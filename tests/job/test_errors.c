@@ -138,6 +138,15 @@ static void values(void) {
        "@: sync.on_loss is continue with sync.central; expected stop");
   with("sync: {on_loss: continue}\nlimits: {wan_bytes: 1 GiB}\n",
        "@: sync.on_loss is continue with limits.wan_bytes; expected stop");
+  with("sync: {on_loss: continue, min_regions: 3}\n",
+       "@: sync.min_regions is 3, and regions has 2 entries; expected at most as many");
+  with(
+      "sync: {on_loss: continue, min_regions: 1}\n",
+      "@: sync.min_regions is given, and regions.0.samples is not; expected the number of training "
+      "samples of every region");
+  with("sync: {min_regions: 1}\n",
+       "@: sync.min_regions is given and sync.on_loss is stop; it is for "
+       "sync.on_loss continue only");
   with("sync: {strategy: sma, period: 129, fragments: 129, on_loss: continue}\n",
        "@: sync.fragments is 129 with sync.on_loss continue; expected at most 128");
   with("sync: {strategy: ssgd, central: shangai}\n",

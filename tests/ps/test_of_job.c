@@ -191,6 +191,31 @@ static void test_pipelines_score_elsewhere(void) {
   gt_job_close(job);
 }
 
+/* a has half of the weight. */
+static void check_begin(const char *sync, bool a, bool b, bool c, bool begins) {
+  const bool there[] = {a, b, c};
+  gt_job *job =
+      job_as("name: options\nmodel: {name: lenet5}\ndata: {path: none.h5}\n"
+             "train: {until: {epochs: 1}, optimizer: {name: sgd, lr: 0.1}}\n"
+             "regions: [{name: a, ranks: 2, samples: 200}, {name: b, ranks: 2, samples: 100},\n"
+             "  {name: c, ranks: 2, samples: 100}]\n"
+             "sync: {strategy: sma, on_loss: continue, %s}\n",
+             sync);
+  assert_int_equal(gt_ps_may_begin(job, there), begins);
+  gt_job_close(job);
+}
+
+static void test_regions_to_begin_with(void) {
+  check_begin("min_regions: 2", true, true, false, true);
+  check_begin("min_regions: 2", true, false, false, false);
+  check_begin("min_regions: 2", false, true, true, false);
+  check_begin("min_regions: 3", true, true, false, false);
+  check_begin("min_regions: 1", true, false, false, false); /* not most of the weight */
+  check_begin("min_regions: 1, tie: a", true, false, false, true);
+  check_begin("min_regions: 1, tie: b", true, false, false, false);
+  check_begin("min_regions: 2, weights: equal", true, false, true, true);
+}
+
 TESTS(test_period, test_unit_of_another_strategy, test_longest_period, test_other_options,
       test_steps_of_a_pipeline, test_options_of_replicas, test_scoring_regions,
-      test_pipelines_score_elsewhere)
+      test_pipelines_score_elsewhere, test_regions_to_begin_with)

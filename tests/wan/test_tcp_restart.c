@@ -383,6 +383,77 @@ static void a_region_returns_to_a_run_that_has_begun(void) {
   gt_endpoint_close(tcp);
 }
 
+/* ---- a run that begins without a region ---- */
+
+static bool first_is_enough(const void *ctx, const bool *there) {
+  (void)ctx;
+  return there[0];
+}
+
+/* The run of region a begins when b has not come for the patience. */
+static gt_peers *begin_alone(gt_endpoint *tcp) {
+  uint8_t own = 7, all[2] = {0};
+  gt_endpoint_begin_early(tcp, first_is_enough, NULL);
+  gt_peers *peers = gt_endpoint_peers(tcp);
+  gt_peers_gather(peers, &own, 1, all, "the start", LIMIT_S);
+  assert_int_equal(all[0], 7);
+  assert_int_equal(all[1], 7);
+  assert_true(gt_endpoint_late(tcp)[1]);
+  assert_false(gt_endpoint_late(tcp)[0]);
+  return peers;
+}
+
+static void continue_alone(gt_peers *peers) {
+  uint8_t own = 70, all[2] = {0}, shared = 5;
+  gt_peers_gather(peers, &own, 1, all, "more", LIMIT_S);
+  assert_int_equal(all[1], 70);
+  gt_peers_share(peers, 0, &shared, 1, "what a shares", LIMIT_S);
+  assert_int_equal(gt_agree(peers, GT_OK, LIMIT_S), GT_OK);
+  gt_endpoint_begun(peers);
+}
+
+/* Region b, in a process of its own: it gets the values of a for its own. */
+static pid_t start_late_b(void) {
+  const pid_t child = fork();
+  if (child != 0) return child;
+  uint8_t own = 9, all[2] = {0}, shared = 0;
+  gt_endpoint *tcp = open_tcp(1, true);
+  gt_peers *peers = gt_endpoint_peers(tcp);
+  gt_peers_gather(peers, &own, 1, all, "the start", LIMIT_S);
+  gt_peers_gather(peers, &own, 1, all, "more", LIMIT_S);
+  if (!gt_endpoint_returns(tcp) || all[0] != 70 || all[1] != 70) _exit(1);
+  gt_peers_share(peers, 0, &shared, 1, "what a shares", LIMIT_S);
+  if (shared != 5) _exit(2);
+  if (gt_agree(peers, GT_FAIL(GT_ERR_DATA, "own"), LIMIT_S) != GT_ERR_DATA) _exit(3);
+  gt_peers_close(peers);
+  gt_endpoint_close(tcp);
+  _exit(0);
+}
+
+static void await_b(const gt_endpoint *tcp) {
+  gt_transport *t = ((const gt_tcp *)tcp)->open[GT_TCP_OF_PEERS];
+  const gt_ns until = gt_now() + gt_from_seconds(LIMIT_S);
+  while (!t->lanes[1].start && gt_now() < until) gt_transport_tcp.progress(t);
+  assert_true(t->lanes[1].start);
+}
+
+/* It comes when the run has begun, twice, or while it begins. */
+static void a_run_begins_without_a_region_that_joins_later(void) {
+  for (int begins = 0; begins < 2; begins++) {
+    gt_endpoint *tcp = open_tcp(0, true);
+    gt_peers *peers = begin_alone(tcp);
+    pid_t child = 0;
+    if (begins) child = start_late_b();
+    if (begins) await_b(tcp);
+    continue_alone(peers);
+    if (!begins) child = start_late_b();
+    finish(tcp, child);
+    finish(tcp, start_late_b());
+    gt_peers_close(peers);
+    gt_endpoint_close(tcp);
+  }
+}
+
 /* Region a, in a process of its own: its transport is left as it is. */
 static void wait_for_lost_b(void) {
   gt_peers *peers = gt_endpoint_peers(open_tcp(0, false));
@@ -521,6 +592,7 @@ TESTS_BETWEEN(set_up, NULL, lanes_begin_anew, a_start_is_taken_while_a_frame_wai
               it_is_dialled_often_enough, the_run_ends_where_no_region_may_restart,
               a_second_start_is_refused, a_replaced_start_is_refused, groups_repeat_their_messages,
               a_region_returns_to_a_run_that_has_begun,
+              a_run_begins_without_a_region_that_joins_later,
               a_group_does_not_wait_for_a_region_that_was_lost,
               a_region_can_start_again_before_all_have_met, a_lost_region_is_not_refused,
               a_start_before_the_run_begins_is_in_it)

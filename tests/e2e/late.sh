@@ -1,0 +1,88 @@
+# labels: full
+# processors: 2
+# Regions that are MPI jobs of their own, with sync.min_regions: the run begins without one that is
+# not there, which joins later; a region whose data do not fit is refused, and the others continue.
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/libregions.sh"
+three_sites 200
+[ "${over:-tcp}" = tcp ] || sed -i "s|transport: tcp|transport: store\n  store: {url: 'file://$PWD/objects', poll: 20 ms}|" apart.yaml
+sed -i -e 's/on_loss: continue,/on_loss: continue, min_regions: 2,/' -e 's/ranks: 2/ranks: 2, samples: 400/' apart.yaml
+
+# begun SITE: waits until it has begun without north.
+begun() {
+  for _ in $(seq 600); do
+    grep -q 'epoch 1 begins with the regions east, west, without north' "$1.err" && return
+    pause 0.05
+  done
+  fail "$1" "it does not begin"
+}
+
+# steps_of REGION RUN: by the summary.
+steps_of() { /usr/bin/python3 -c 'import json, sys; print(*(r["steps"] for r in json.load(open(sys.argv[2] + "/summary.json"))["regions"] if r["name"] == sys.argv[1]))' "$@"; }
+
+# joins NAME WORDS...: north starts when the others have begun; all end with the same model.
+joins() {
+  local name=$1 site
+  shift
+  begin east "$name" "$@"
+  begin west "$name" "$@"
+  begun east
+  begun west
+  begin north "$name" "$@"
+  for site in east west north; do
+    end "$site" "$name" 0
+    check "$name, $site: north joins" grep -q 'epoch 2 begins with the regions east, west, north' "$site.err"
+    check "$name, $site: the same model" same "$(model_of "$name-$site" params_sha256)" "$(model_of "$name-east" params_sha256)"
+  done
+  check "$name: the first says so" grep -q 'the run begins without region north, which can join later' east.err
+  check "$name: north has made its 200 steps" same "$(steps_of north "$name-north")" 200
+}
+
+# misfit NAME CODE WORDS...: north does not fit; the others end without it.
+misfit() {
+  local name=$1 code=$2 words=$3 site
+  shift 3
+  begin east "$name" "$@"
+  begin west "$name" "$@"
+  begun east
+  begin north "$name" "$@"
+  end north "$name" "$code" "$words"
+  for site in east west; do
+    end "$site" "$name" 0
+    check "$name, $site: north does not join" sh -c "! grep -q 'epoch 2' $site.err"
+  done
+}
+
+# The first region dies while the run begins, and starts again: the regions that begin are the same,
+# although north has come.
+chosen_once() {
+  local name=once site
+  GEOTRAIN_FAILPOINT=hello.greeted begin east "$name"
+  begin west "$name"
+  wait "${pids[east]}" 2>/dev/null
+  check "$name: it has chosen" grep -q 'the run begins without region north' west.err
+  begin north "$name"
+  pause 1
+  begin east "$name"
+  for site in east west north; do
+    end "$site" "$name" 0
+    check "$name, $site: north joins" grep -q 'epoch [2-9] begins with the regions east, west, north' "$site.err"
+    check "$name, $site: the same model" same "$(model_of "$name-$site" params_sha256)" "$(model_of "$name-east" params_sha256)"
+  done
+  check "$name: the same choice" grep -q 'the run begins without region north' east.err
+}
+
+# The first region alone is not enough.
+not_enough() {
+  begin east few
+  pause 5
+  check "one region waits" sh -c '! grep -q begins east.err'
+  kill -USR1 "${pids[east]}"
+  end east few 75 'stopped by a signal before the other regions had started'
+}
+
+not_enough
+chosen_once
+misfit samples 3 'region north has 400 training samples, and the run has begun with 300 .regions.2.samples.; expected as many' --set regions.2.samples=300
+for strategy in sma ssgd asgd-ga; do joins "$strategy" --set sync.strategy=$strategy; done
+joins hub --set sync.strategy=sma --set sync.topology=hub
