@@ -199,10 +199,11 @@ static void test_rivals(void) {
 
 /* ---- many ------------------------------------------------------------------------------------ */
 
-/* Appends random faults. */
+/* Appends random faults.  Cuts follow one another, since those of one link may not overlap. */
 static void add_faults(char *text, size_t size, gt_rng *rng, size_t n) {
   const size_t entries = 1 + (size_t)gt_rng_below(rng, 4);
   size_t at = (size_t)snprintf(text, size, "faults:\n");
+  int whole = 0; /* when the last cut ends */
   for (size_t i = 0; i < entries; i++) {
     const size_t a = (size_t)gt_rng_below(rng, n),
                  b = (a + 1 + (size_t)gt_rng_below(rng, n - 1)) % n;
@@ -213,8 +214,9 @@ static void add_faults(char *text, size_t size, gt_rng *rng, size_t n) {
                              (char)('a' + a), when, when + length);
       break;
     case 1:
+      whole = (when > whole ? when : whole) + length;
       at += (size_t)snprintf(text + at, size - at, "  - {link: [%c, %c], cut: %d s, for: %d s}\n",
-                             (char)('a' + a), (char)('a' + b), when, length);
+                             (char)('a' + a), (char)('a' + b), whole - length, length);
       break;
     case 2:
       at += (size_t)snprintf(text + at, size - at, "  - {coordinator: %d s, for: %d s}\n", when,
