@@ -38,8 +38,8 @@ typedef struct {
   double encode_s, decode_s;
 } gt_codec_result;
 
-/* What a region has asked of a store since its last start; all 0: it has none.  control: for other
-   messages than data. */
+/* What a region has asked of a store, in all its starts as far as its record has them; all 0: it has
+   none.  control: for other messages than data. */
 typedef struct {
   int64_t writes, reads, failed_reads, lists, deletes, bytes_in, bytes_out;
   int64_t control_writes, control_reads;
@@ -49,6 +49,10 @@ typedef struct {
   double gb_s; /* 1e9 bytes for a second in the store: of this region's objects (virtual clock), or
                         of those that it has deleted */
 } gt_store_result;
+void gt_store_add(gt_store_result *sum, const gt_store_result *more);
+/* Writes it as JSON, for gt_past_read. */
+#define GT_STORE_TEXT ((size_t)512)
+void gt_store_text(const gt_store_result *result, char text[GT_STORE_TEXT]);
 
 /* Seconds and bytes; seconds of a region are means over its workers.  Under the virtual clock all
    times are virtual, including wall_s. */
@@ -104,6 +108,7 @@ typedef struct {
   double used_s;
   double *bytes; /* sent over the WAN to each of the n regions, by the starts that recorded it */
   size_t n;
+  gt_store_result store;
 } gt_past;
 /* Reads DIR/<region>.jsonl for a job of nregions; a missing file gives zeros. trend (unless NULL)
    receives the training losses of the region's first `samples` samples, which are the share `done`

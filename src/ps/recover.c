@@ -239,6 +239,7 @@ static void renew_round(gt_ps *ps, int64_t round) {
 
 void gt_ps_enter_epoch(gt_ps *ps, const ps_decision *d) {
   ps_epoch *e = &ps->epoch;
+  const double residual = gt_ps_residual(ps);
   if (gt_exchange_continues(ps->exchange) && !e->fresh) { /* takes what is held: it has a number */
     gt_exchange_pause(ps->exchange, false);
     gt_exchange_start(ps->exchange);
@@ -260,7 +261,8 @@ void gt_ps_enter_epoch(gt_ps *ps, const ps_decision *d) {
     ps->phase = ps->totals.phase = GT_PS_DRAINING;
     ps->phase_since = ps->now;
   }
-  ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_EPOCH, (double)d->number, (double)ps->replicas.n);
+  ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_EPOCH, (double)d->number,
+                     residual - gt_ps_residual(ps));
 }
 
 /* ---- checkpoints ----------------------------------------------------------------------------- */

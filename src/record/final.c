@@ -444,17 +444,7 @@ static void print_relayed(FILE *to, const gt_summary *s) {
 /* Prints the requests of all regions to their store: vendors bill each. */
 static void print_store(FILE *to, const gt_summary *s) {
   gt_store_result sum = {0};
-  for (size_t i = 0; i < s->nregions; i++) {
-    const gt_store_result *r = &s->regions[i].store;
-    sum.writes += r->writes;
-    sum.reads += r->reads;
-    sum.failed_reads += r->failed_reads;
-    sum.deletes += r->deletes;
-    sum.lists += r->lists;
-    sum.function_s += r->function_s;
-    sum.control_writes += r->control_writes;
-    sum.control_reads += r->control_reads;
-  }
+  for (size_t i = 0; i < s->nregions; i++) gt_store_add(&sum, &s->regions[i].store);
   if (sum.control_writes > 0)
     gt_print_wrapped(to, LABEL,
                      "store          %" PRId64 " writes, %" PRId64 " reads, %" PRId64

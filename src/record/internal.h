@@ -22,6 +22,16 @@ bool gt_summary_is_virtual(const gt_summary *summary);
 /* Reads DIR/summary.json.  The caller closes *out; GT_ERR_CKPT names the file and the error. */
 gt_status gt_summary_read(gt_summary_file **out, const char *run_dir);
 
+/* ---- store_use.c ---- */
+
+#define GT_STORE_COUNTS(X)                                                                         \
+  X(writes)                                                                                        \
+  X(reads)                                                                                         \
+  X(failed_reads)                                                                                  \
+  X(lists) X(deletes) X(bytes_in) X(bytes_out) X(bytes_shared) X(control_writes) X(control_reads)
+/* Reads the text of gt_store_text. */
+void gt_store_take(gt_store_result *out, const json_t *from);
+
 /* ---- figures.c ---- */
 
 json_t *gt_json_plan(const gt_plan_result *plan);

@@ -15,6 +15,7 @@ typedef struct {
   double from_s, until_s;
   double *from, *until; /* bytes to each region; from negative: not recorded */
   int64_t samples;
+  gt_store_result store;
 } reader;
 
 /* Adds the resources of this start before the next one begins. */
@@ -25,6 +26,8 @@ static void settle(reader *r) {
     if (r->from[i] >= 0 && r->until[i] > r->from[i]) p->bytes[i] += r->until[i] - r->from[i];
     r->from[i] = -1;
   }
+  gt_store_add(&p->store, &r->store);
+  r->store = (gt_store_result){0};
 }
 
 static void take_bytes(reader *r, const json_t *line) {
@@ -59,6 +62,7 @@ static void on_line(void *ctx, const json_t *line) {
   }
   if (t > r->until_s) r->until_s = t;
   take_bytes(r, line);
+  if (json_object_get(line, "store")) gt_store_take(&r->store, json_object_get(line, "store"));
   if (strcmp(event, "progress") == 0) take_loss(r, line);
 }
 

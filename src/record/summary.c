@@ -193,14 +193,9 @@ static const field codec_fields[] = {
     NAMED("decode_s", gt_region_result, codec.decode_s, NUMBER),
 };
 
-#define STORE_COUNTS(X)                                                                            \
-  X(writes)                                                                                        \
-  X(reads)                                                                                         \
-  X(failed_reads)                                                                                  \
-  X(lists) X(deletes) X(bytes_in) X(bytes_out) X(bytes_shared) X(control_writes) X(control_reads)
 #define STORE_COUNT(member) NAMED(#member, gt_region_result, store.member, INT64),
 static const field store_fields[] = {
-    STORE_COUNTS(STORE_COUNT) NAMED("function_s", gt_region_result, store.function_s, NUMBER),
+    GT_STORE_COUNTS(STORE_COUNT) NAMED("function_s", gt_region_result, store.function_s, NUMBER),
     NAMED("gb_s", gt_region_result, store.gb_s, NUMBER)};
 
 #define PHASE(constant, key, title)                                                                \

@@ -221,6 +221,8 @@ void gt_server_stopped(const gt_server *s, gt_status code);
 void gt_server_result(const gt_server *s, const gt_ps_score *own, gt_region_result *result);
 /* The figures of a region that is lost at the end of the run, as far as they are known. */
 void gt_server_lost_result(const gt_server *s, size_t region, gt_region_result *result);
+/* Writes what this start has asked of the store; false: the regions have none. */
+bool gt_server_store(const gt_server *s, gt_store_result *of);
 void gt_server_link_results(const gt_server *s, gt_link_result *links);
 /* Returns the measured rate of the link to the peer; 0: not measured. */
 double gt_server_link_bps(const gt_server *s, size_t peer);

@@ -54,7 +54,7 @@ static void put_names(const gt_server *s, bool members, char *names) {
 }
 
 /* A new epoch: the end of the run, if it has begun, begins again. */
-static gt_status members(gt_server *s, double t, int64_t epoch, int64_t step) {
+static gt_status members(gt_server *s, double t, int64_t epoch, int64_t step, double dropped) {
   char names[NAMES_MAX], others[NAMES_MAX];
   put_names(s, true, names);
   put_names(s, false, others);
@@ -65,7 +65,7 @@ static gt_status members(gt_server *s, double t, int64_t epoch, int64_t step) {
     gt_endpoint_begun(s->run->roles.ps); /* it can tell others now how the run began */
   s->returns = false;
   return gt_record_line(s->record, t, "members", "epoch", 'i', epoch, "members", 's', names, "step",
-                        'i', step, NULL);
+                        'i', step, dropped > 0 ? "dropped" : NULL, 'f', dropped, NULL);
 }
 
 /* Counts consecutive gradients that were not finite. */
@@ -142,7 +142,7 @@ void gt_server_note(void *server, gt_ps_note note, double a, double b) {
                             s->run->job->regions[ia].name, "step", 'i', v.steps, NULL);
     break;
   case GT_NOTE_EPOCH:
-    status = members(s, t, ia, v.steps);
+    status = members(s, t, ia, v.steps, b);
     break;
   case GT_NOTE_JUDGED:
     status = judged(s, t, &v);
@@ -252,7 +252,10 @@ static const char *bytes_to(const gt_server *s, char text[BYTES_TEXT]) {
    file. */
 static void record(gt_server *s, const gt_ps_view *v, gt_ns now, double epoch, double loss) {
   double epochs = s->run->job->train.until.epochs;
-  char bytes[BYTES_TEXT];
+  char bytes[BYTES_TEXT], store[GT_STORE_TEXT];
+  gt_store_result asked;
+  const bool has_store = s->run->endpoint && gt_server_store(s, &asked);
+  if (has_store) gt_store_text(&asked, store);
   recorded(gt_record_line(
       s->record, gt_server_elapsed(s), "progress", "step", 'i', v->steps, "samples", 'i',
       v->samples, "epoch", 'f', epoch, "loss", 'f', loss, "compute_s", 'f', gt_seconds(v->compute),
@@ -263,7 +266,7 @@ static void record(gt_server *s, const gt_ps_view *v, gt_ns now, double epoch, d
       "auc", 'f', v->last_eval.auc, "recall20", 'f', v->last_eval.recall20, "mrr20", 'f',
       v->last_eval.mrr20, "samples_per_s", 'f', s->rate_samples, "wan_bps", 'f', s->rate_bps,
       "wan_in_bps", 'f', s->rate_in_bps, "under_way", 'i', in_flight(s), "waiting", 'f',
-      waiting_share(s, v, now), NULL));
+      waiting_share(s, v, now), has_store ? "store" : NULL, 'j', store, NULL));
 }
 
 /* The samples that all regions will train on. */

@@ -77,6 +77,12 @@ static gt_store_result store_of(const gt_server *s) {
                            .control_reads = n[1].reads + n[1].failed_reads};
 }
 
+bool gt_server_store(const gt_server *s, gt_store_result *of) {
+  const bool has = s->run->job->wan.transport == GT_WAN_STORE && s->run->job->nregions > 1;
+  if (has) *of = store_of(s);
+  return has;
+}
+
 void gt_server_result(const gt_server *s, const gt_ps_score *own, gt_region_result *r) {
   gt_ps_view v;
   gt_ps_get_view(s->ps, gt_server_now(s), &v);
@@ -118,8 +124,8 @@ void gt_server_result(const gt_server *s, const gt_ps_score *own, gt_region_resu
   r->split_upload_s = parts.upload;
   r->split_aggregate_s = parts.aggregate;
   r->split_download_s = parts.download;
-  if (s->run->job->wan.transport == GT_WAN_STORE && s->run->job->nregions > 1)
-    r->store = store_of(s);
+  /* the model of a store is in the checkpoint */
+  if (gt_server_store(s, &r->store) && s->run->endpoint) gt_store_add(&r->store, &s->past.store);
   gt_ps_coded_result(s->ps, r);
   gt_ps_passes_result(s->ps, r);
 }

@@ -182,7 +182,8 @@ check "calm: the same bits" same "$(field calm-continue-west params_sha256)" "$(
 back north back --set sync.strategy=sma
 back east back-lead --set sync.strategy=ssgd --set sync.topology=hub
 if [ "$full" = yes ]; then
-  lose north sma --set sync.strategy=sma
+  lose north sma --set sync.strategy=sma --set sync.codec.name=int8
+  check "sma: the record has the residual that was dropped" grep -q '"event":"members".*"dropped":' sma-west/west.jsonl
   lose east ssgd --set sync.strategy=ssgd
   all_again --set sync.strategy=sma
 fi

@@ -54,6 +54,19 @@ end probe-west "probe without places" 2 'none.csv has rates between places; expe
 
 # ---- kills -----------------------------------------------------------------------------------------
 
+# counts_all RUN REGION: the summary has the requests of all starts in the record.
+counts_all() {
+  /usr/bin/python3 -c '
+import json, sys
+run, region = sys.argv[1:]
+starts = []
+for line in map(json.loads, open(f"{run}/{region}.jsonl")):
+    if line["event"] in ("start", "resumed"): starts.append(0)
+    if "store" in line: starts[-1] = line["store"]["control_writes"]
+has = next(r["store"]["control_writes"] for r in json.load(open(f"{run}/summary.json"))["regions"] if r["name"] == region)
+sys.exit(not (len(starts) == 2 and starts[0] > 0 and starts[1] < has <= sum(starts)))' "$@"
+}
+
 # killed POINT: dies at this point of a request, in the region west; both resume, or, before the
 # first round, begin again.
 killed() {
@@ -64,6 +77,7 @@ killed() {
   end east "$1" 5
   if [ -n "$(newest_round "$run-east")" ] && [ -n "$(newest_round "$run-west")" ]; then
     both "$1, resumed" "$run" --resume
+    check "$1, resumed: the requests of both starts" counts_all "$run-west" west
   else
     both "$1, begun again" "$run-again"
   fi

@@ -22,6 +22,28 @@ static void starts_add_up(void) {
   gt_past_close(&past);
 }
 
+/* Of each start the last line counts. */
+static void requests_add_up(void) {
+  gt_past past;
+  gt_store_result last = {
+      .writes = 70, .control_reads = 7, .bytes_in = INT64_C(1) << 40, .gb_s = 0.25};
+  char line[GT_STORE_TEXT], text[2048];
+  gt_store_text(&last, line);
+  snprintf(text, sizeof text,
+           "{\"t\":0,\"event\":\"start\"}\n"
+           "{\"t\":1,\"event\":\"progress\",\"store\":{\"writes\":60,\"lists\":3}}\n"
+           "{\"t\":2,\"event\":\"progress\",\"store\":%s}\n"
+           "{\"t\":1,\"event\":\"resumed\"}\n{\"t\":2,\"event\":\"progress\"}\n"
+           "{\"t\":1,\"event\":\"resumed\"}\n"
+           "{\"t\":2,\"event\":\"progress\",\"store\":%s}\n",
+           line, line);
+  file_with("east.jsonl", text);
+  gt_past_read(&past, in_folder(""), "east", 1, NULL, 0, 0);
+  assert_true(past.store.writes == 140 && past.store.control_reads == 14 && past.store.lists == 0);
+  assert_true(past.store.bytes_in == INT64_C(1) << 41 && past.store.gb_s == 0.5);
+  gt_past_close(&past);
+}
+
 /* Older records have no bytes by region, and a record can be missing. */
 static void what_is_not_there(void) {
   gt_past past;
@@ -52,4 +74,4 @@ static void losses_come_back(void) {
   assert_true(trend.samples[19] == 0);
 }
 
-TESTS(starts_add_up, what_is_not_there, losses_come_back)
+TESTS(starts_add_up, requests_add_up, what_is_not_there, losses_come_back)
