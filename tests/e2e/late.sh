@@ -86,3 +86,4 @@ chosen_once
 misfit samples 3 'region north has 400 training samples, and the run has begun with 300 .regions.2.samples.; expected as many' --set regions.2.samples=300
 for strategy in sma ssgd asgd-ga; do joins "$strategy" --set sync.strategy=$strategy; done
 joins hub --set sync.strategy=sma --set sync.topology=hub
+finish

@@ -6,7 +6,7 @@ export GEOTRAIN_DRILL="$$-$RANDOM$RANDOM" # every rank of this script carries it
 program=$(readlink -f "$GEOTRAIN")
 export LC_ALL=C
 [ "${GEOTRAIN_TESTS:-quick}" = full ] && full=yes || full=no # of tests/run.sh --full
-checks=0 failures=0 skips=0 code=0 launcher=
+checks=0 failures=0 skips=0 code=0 launcher= finished=
 
 # pause SECONDS: as sleep, without a process.
 exec {never}<> <(:) # a pipe into which nothing is written
@@ -83,6 +83,7 @@ end_ranks() {
 at_exit() {
   [ -n "$launcher" ] && kill -KILL "$launcher" 2>/dev/null
   end_ranks
+  [ -n "$finished" ] || { echo 'FAIL  the script does not end with `finish`' && exit 1; }
 }
 trap at_exit EXIT
 
@@ -292,6 +293,7 @@ YAML
 
 # A script without any check counts as skipped.
 finish() {
+  finished=yes
   echo "$failures failed"
   if [ "$((checks + failures))" -eq 0 ] && [ "$skips" -gt 0 ]; then exit 77; fi
   [ "$failures" -eq 0 ]
