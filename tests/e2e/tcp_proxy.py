@@ -20,7 +20,7 @@ async def serve(reader, writer):
     there, back = await asyncio.open_connection("127.0.0.1", connect)
     try:
         both = asyncio.gather(copy(reader, back), copy(there, writer))
-        await asyncio.wait_for(both, draw.uniform(0.02, 0.08))
+        await asyncio.wait_for(both, draw.uniform(0.03, 0.2))
     except asyncio.TimeoutError:
         cuts += 1
         with open(path, "w", encoding="utf-8") as file:
