@@ -359,7 +359,7 @@ gt_live *gt_live_create(FILE *to, gt_live_mode mode, double every_s);
 /* Draws the line, at most 5 times a second on a terminal and every every_s in a log.  Call at any
    rate. */
 void gt_live_update(gt_live *live, const gt_progress *progress);
-/* Ends the line, so that other output starts on a new line. */
+/* Ends the line, so that other output starts on a new line.  Later updates draw nothing. */
 void gt_live_end(gt_live *live);
 void gt_live_close(gt_live *live);
 

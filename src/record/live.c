@@ -150,11 +150,14 @@ void gt_live_update(gt_live *live, const gt_progress *progress) {
 }
 
 void gt_live_end(gt_live *live) {
-  if (!live || !live->on_line) return;
-  if (live->pending) draw(live);
-  fputc('\n', live->to);
-  fflush(live->to);
+  if (!live) return;
+  if (live->on_line) {
+    if (live->pending) draw(live);
+    fputc('\n', live->to);
+    fflush(live->to);
+  }
   live->on_line = false;
+  live->mode = GT_LIVE_NONE; /* the table follows */
 }
 
 void gt_live_close(gt_live *live) {

@@ -473,6 +473,8 @@ static void test_line_mode(void) {
   gt_live_update(live, &p); /* too soon: printed at the end */
   gt_live_end(live);
   gt_live_end(live); /* no second newline */
+  gt_sleep(GT_SECOND / 4);
+  gt_live_update(live, &p); /* nothing behind the table, however long the end takes */
   gt_live_close(live);
   fclose(to);
   /* 80 columns if there is no terminal: the WAN rate is dropped. */
