@@ -242,7 +242,9 @@ const job_key gt_job_keys[] = {
     {"regions[].ps_price", KEY_REAL, RATE, IN_REGION(ps_price), .max = 1e9,
      .meaning = "USD per hour of the parameter server's rank; default: the catalogue's, by place"},
     {"regions[].samples", KEY_I64, PLANNED, IN_REGION(samples), .min = 1, .max = 1e15,
-     .meaning = "number of samples in the region, for plans and simulations without a data set"},
+     .meaning =
+         "number of training samples of the region, for plans and simulations without a data "
+         "set, and for sync.min_regions"},
     {"regions[].ranks_min", KEY_INT, PLANNED, IN_REGION(ranks_min), .min = 1, .max = 1e6,
      .meaning = "smallest number of workers that a plan may choose"},
     {"regions[].ranks_max", KEY_INT, PLANNED, IN_REGION(ranks_max), .min = 1, .max = 1e6,
