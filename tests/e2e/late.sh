@@ -4,36 +4,35 @@
 # not there, which joins later; a region whose data do not fit is refused, and the others continue.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/libregions.sh"
+sites=(east west north)
 three_sites 200
-[ "${over:-tcp}" = tcp ] || sed -i "s|transport: tcp|transport: store\n  store: {url: 'file://$PWD/objects', poll: 20 ms}|" apart.yaml
+meet_over "${over:-tcp}"
 sed -i -e 's/on_loss: continue,/on_loss: continue, min_regions: 2,/' -e 's/ranks: 2/ranks: 2, samples: 400/' apart.yaml
-
-# begun SITE: waits until it has begun without north.
-begun() {
-  for _ in $(seq 600); do
-    grep -q 'epoch 1 begins with the regions east, west, without north' "$1.err" && return
-    pause 0.05
-  done
-  fail "$1" "it does not begin"
-}
 
 # steps_of REGION RUN: by the summary.
 steps_of() { /usr/bin/python3 -c 'import json, sys; print(*(r["steps"] for r in json.load(open(sys.argv[2] + "/summary.json"))["regions"] if r["name"] == sys.argv[1]))' "$@"; }
 
+# all_join NAME: all end with the same model, north too.
+all_join() {
+  local site
+  for site in east west north; do
+    end "$site" "$1" 0
+    check "$1, $site: north joins" grep -q 'epoch [2-9] begins with the regions east, west, north' "$site.err"
+    check "$1, $site: the same model" same "$(model_of "$1-$site" params_sha256)" "$(model_of "$1-east" params_sha256)"
+  done
+}
+
 # joins NAME WORDS...: north starts when the others have begun; all end with the same model.
 joins() {
-  local name=$1 site
+  local name=$1
   shift
   begin east "$name" "$@"
   begin west "$name" "$@"
-  begun east
-  begun west
+  epoch east 1
+  epoch west 1
   begin north "$name" "$@"
-  for site in east west north; do
-    end "$site" "$name" 0
-    check "$name, $site: north joins" grep -q 'epoch 2 begins with the regions east, west, north' "$site.err"
-    check "$name, $site: the same model" same "$(model_of "$name-$site" params_sha256)" "$(model_of "$name-east" params_sha256)"
-  done
+  all_join "$name"
+  check "$name: it was not there" grep -q 'epoch 1 begins with the regions east, west, without north' west.err
   check "$name: the first says so" grep -q 'the run begins without region north, which can join later' east.err
   check "$name: north has made its 200 steps" same "$(steps_of north "$name-north")" 200
 }
@@ -44,8 +43,8 @@ misfit() {
   shift 3
   begin east "$name" "$@"
   begin west "$name" "$@"
-  begun east
-  begin north "$name" "$@"
+  epoch east 1
+  begin north "$name" "$@" ${north:+--set regions.2.data.path=$north}
   end north "$name" "$code" "$words"
   for site in east west; do
     end "$site" "$name" 0
@@ -56,7 +55,7 @@ misfit() {
 # The first region dies while the run begins, and starts again: the regions that begin are the same,
 # although north has come.
 chosen_once() {
-  local name=once site
+  local name=once
   GEOTRAIN_FAILPOINT=hello.greeted begin east "$name"
   begin west "$name"
   wait "${pids[east]}" 2>/dev/null
@@ -64,11 +63,7 @@ chosen_once() {
   begin north "$name"
   pause 1
   begin east "$name"
-  for site in east west north; do
-    end "$site" "$name" 0
-    check "$name, $site: north joins" grep -q 'epoch [2-9] begins with the regions east, west, north' "$site.err"
-    check "$name, $site: the same model" same "$(model_of "$name-$site" params_sha256)" "$(model_of "$name-east" params_sha256)"
-  done
+  all_join "$name"
   check "$name: the same choice" grep -q 'the run begins without region north' east.err
 }
 
@@ -86,4 +81,14 @@ chosen_once
 misfit samples 3 'region north has 400 training samples, and the run has begun with 300 .regions.2.samples.; expected as many' --set regions.2.samples=300
 for strategy in sma ssgd asgd-ga; do joins "$strategy" --set sync.strategy=$strategy; done
 joins hub --set sync.strategy=sma --set sync.topology=hub
+
+# Each region has a file of its own, with another mean and deviation.
+seed=0
+for site in "${sites[@]}"; do "$GEOTRAIN" data synth "$site.h5" --seed $((++seed)) --train 400 --test 100 >/dev/null; done
+"$GEOTRAIN" data synth five.h5 --classes 5 --train 400 --test 100 >/dev/null
+sed -i -e 's/^data: .*/data: {partition: {by: file}}/' -e 's/{name: \(east\|west\|north\), /&data: {path: \1.h5}, /' apart.yaml
+joins files --set sync.strategy=sma
+# the paths of a site can differ from those of the others
+north=five.h5 misfit classes 3 'region north has samples of .*five.h5.*all regions need the same'
+north=east.h5 misfit twin 3 'region north joins a run that has begun without it, and its training samples .east.h5. are those of another region; expected samples of its own'
 finish

@@ -59,6 +59,20 @@ three_sites() {
     sed -e "s/name: east, ranks: 2/name: east, ranks: 2, address: '127.0.0.1:$port'/" -e "s/name: west, ranks: 2/name: west, ranks: 2, address: '127.0.0.1:$second'/" >apart.yaml
 }
 
+# meet_over TRANSPORT: of apart.yaml; store: a folder here.
+meet_over() {
+  [ "$1" = tcp ] || sed -i "s|transport: tcp|transport: store\n  store: {url: 'file://$PWD/objects', poll: 20 ms}|" apart.yaml
+}
+
+# epoch SITE N: waits until the site has entered epoch N.
+epoch() {
+  for _ in $(seq 600); do
+    grep -q "epoch $2 begins" "$1.err" && return
+    pause 0.05
+  done
+  fail "$1" "it does not enter epoch $2"
+}
+
 # begin REGION RUN WORDS...: starts the region's MPI job; its run directory is RUN-REGION.
 declare -A pids
 begin() {

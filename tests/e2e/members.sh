@@ -5,7 +5,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/libregions.sh"
 sites=(east west north)
 three_sites 200
-[ "${over:-tcp}" = tcp ] || sed -i "s|transport: tcp|transport: store\n  store: {url: 'file://$PWD/objects', poll: 20 ms}|" apart.yaml
+meet_over "${over:-tcp}"
 
 # kill_site SITE: all its ranks, and its launcher.
 kill_site() {
@@ -32,15 +32,6 @@ lose() {
     [ -n "$first" ] && check "$name: the same model" same "$(model_of "$name-$site" params_sha256)" "$(model_of "$name-$first" params_sha256)"
     first=$site
   done
-}
-
-# epoch SITE N: waits until the site has entered epoch N.
-epoch() {
-  for _ in $(seq 600); do
-    grep -q "epoch $2 begins" "$1.err" && return
-    pause 0.05
-  done
-  fail "$1" "it does not enter epoch $2"
 }
 
 # all_end NAME WHAT [PATTERN]: all sites end with the same model, and have said PATTERN.
