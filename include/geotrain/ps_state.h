@@ -64,7 +64,7 @@ typedef struct {
 bool gt_ps_is_member(const gt_ps *ps, size_t region);
 /* True if the regions hold a majority of the weight of all, or half of it with the region `tie`. */
 bool gt_ps_is_majority(const gt_ps *ps, const bool *set);
-/* True if it does with these weights. */
+/* True if the regions hold such a majority of these weights. */
 bool gt_ps_majority(const double *weights, size_t nregions, size_t tie, const bool *set);
 
 /* The event that ends a wait for other regions. */

@@ -49,8 +49,9 @@ typedef struct {
   double gb_s; /* 1e9 bytes for a second in the store: of this region's objects (virtual clock), or
                         of those that it has deleted */
 } gt_store_result;
+/* Adds every field of `more` to `sum`. */
 void gt_store_add(gt_store_result *sum, const gt_store_result *more);
-/* Writes it as JSON, for gt_past_read. */
+/* Writes the counts and gb_s as JSON, for gt_past_read. */
 #define GT_STORE_TEXT ((size_t)512)
 void gt_store_text(const gt_store_result *result, char text[GT_STORE_TEXT]);
 

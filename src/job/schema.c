@@ -242,9 +242,7 @@ const job_key gt_job_keys[] = {
     {"regions[].ps_price", KEY_REAL, RATE, IN_REGION(ps_price), .max = 1e9,
      .meaning = "USD per hour of the parameter server's rank; default: the catalogue's, by place"},
     {"regions[].samples", KEY_I64, PLANNED, IN_REGION(samples), .min = 1, .max = 1e15,
-     .meaning =
-         "number of training samples of the region, for plans and simulations without a data "
-         "set, and for sync.min_regions"},
+     .meaning = "number of training samples, for plans, simulations and sync.min_regions"},
     {"regions[].ranks_min", KEY_INT, PLANNED, IN_REGION(ranks_min), .min = 1, .max = 1e6,
      .meaning = "smallest number of workers that a plan may choose"},
     {"regions[].ranks_max", KEY_INT, PLANNED, IN_REGION(ranks_max), .min = 1, .max = 1e6,
@@ -385,8 +383,7 @@ const job_key gt_job_keys[] = {
                 "of the weight, and it can return; for regions that are MPI jobs of their own"},
     {"sync.min_regions", KEY_INT, KEY_OPTIONAL, AT(sync.min_regions), .min = 1,
      LOSSES(OF(GT_ON_LOSS_CONTINUE)),
-     .meaning = "regions that must be there to begin, the first one and most of the weight among "
-                "them; the others join later; default: all"},
+     .meaning = "regions that must be there to begin; the others join later; default: all"},
     {"sync.tie", KEY_STRING, KEY_OPTIONAL, AT(sync.tie), LOSSES(OF(GT_ON_LOSS_CONTINUE)),
      .meaning = "name of the region that continues if half of the weight is left"},
     {"sync.codec.name", KEY_CHOICE, 0, AT(sync.codec.name), .fallback = "none",

@@ -172,7 +172,7 @@ static void assume_late(group *g, const piece *p) {
   }
 }
 
-/* ---- */
+/* ---- receiving ---- */
 
 /* The run has begun without this region: it repeats what the first region tells to the end. */
 static void take_past(group *g, size_t region, const uint8_t *frame, const piece_head *head) {
@@ -194,11 +194,9 @@ static bool take_frame(group *g, const piece *p, size_t region, const uint8_t *f
     take_beginning(g, region, frame + sizeof head, head.bytes);
   else if (head.kind != PIECE)
     take_past(g, region, frame, &head);
-  else if (g->endpoint->late[region])
-    ; /* it does not know yet that the run begins without it */
-  else if (g->awaited[region])
+  else if (g->awaited[region] && !g->endpoint->late[region])
     take_piece(g, p, region, frame, &head);
-  else
+  else if (!g->endpoint->late[region]) /* a late one does not know yet: its pieces do not count */
     return false;
   g->ops->release(g->transport, region);
   return true;
