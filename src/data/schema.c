@@ -83,12 +83,12 @@ static gt_status take_column(gt_schema *s, json_t *from, const char *path) {
   if (!name || (edges && values) || json_object_size(from) != known)
     return wrong(path, "a column has no name, or other keys",
                  "name, and at most one of values and edges");
-  for (size_t i = 0; i < s->ncolumns; i++)
-    if (strcmp(s->columns[i].name, name) == 0)
-      return GT_FAIL(GT_ERR_DATA, "%s: two columns have the name `%.64s`; expected different names",
-                     path, name);
   gt_schema_column *c = gt_schema_add(s, name);
   gt_text_flatten(c->name);
+  for (size_t i = 0; i + 1 < s->ncolumns; i++)
+    if (strcmp(s->columns[i].name, c->name) == 0)
+      return GT_FAIL(GT_ERR_DATA, "%s: two columns have the name `%.64s`; expected different names",
+                     path, c->name);
   c->numbers = !values;
   if (edges) return take_edges(c, edges, path);
   return values ? take_names(&c->values, values, path, "values", GT_SCHEMA_WORD_MAX) : GT_OK;

@@ -3,7 +3,7 @@
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  static const char table[] = "x,color,y\n1,red,no\n2,blue,yes\n";
+  static const char table[] = "x,color,??,y\n1,red,1,no\n2,blue,1,yes\n";
   char path[96], source[96];
   const char *const paths[] = {path, path};
   char *text, *again;

@@ -128,6 +128,20 @@ static void test_edges(void) {
   gt_free(all);
 }
 
+/* Names are compared as they are stored, without control characters. */
+static void test_controls(void) {
+  char text[2000];
+  size_t at = (size_t)sprintf(
+      text, "{\"geotrain_data_schema\": 1, \"columns\": [{\"name\": \"a??b\", \"values\": []}");
+  for (int i = 0; i < 20; i++)
+    at += (size_t)sprintf(text + at, ", {\"name\": \"a\\u0001\\u0002b\", \"values\": []}");
+  sprintf(text + at, "]}");
+  put("k.json", text);
+  put("k.csv", "a??b,y\np,0\nq,1\n");
+  assert_failed(import_csv("k.csv", "c.h5", (gt_import_options){.schema = scratch("k.json")}),
+                GT_ERR_DATA, "k.json: two columns have the name `a??b`; expected different names");
+}
+
 /* Classes: two become one, with a schema in another order; ids of sessions: the larger number. */
 static void test_classes(void) {
   const gt_synth_spec spec = {1, 60, 10, 8, 8, 4};
@@ -214,4 +228,5 @@ static void test_refused(void) {
   assert_true(access(scratch("c.h5"), F_OK) != 0);
 }
 
-TESTS_BETWEEN(NULL, scratch_remove, test_ids, test_numbers, test_edges, test_classes, test_refused)
+TESTS_BETWEEN(NULL, scratch_remove, test_ids, test_numbers, test_edges, test_controls, test_classes,
+              test_refused)
