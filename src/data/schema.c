@@ -309,8 +309,7 @@ static int by_size(const void *a, const void *b) {
   return (x > *y) - (x < *y);
 }
 
-/* Merges the edges of bins, and of more than GT_COLUMN_EDGES keeps as many at equal distances in
-   their order. */
+/* Merges the edges of bins.  Thinned only at the end: else the first files would keep the fewest. */
 static void join_edges(gt_schema_column *to, const gt_schema_column *more) {
   const size_t n = to->nedges + more->nedges;
   double *all = GT_NEW_ARRAY(double, n);
@@ -320,11 +319,18 @@ static void join_edges(gt_schema_column *to, const gt_schema_column *more) {
   if (n > 0) qsort(all, n, sizeof *all, by_size);
   for (size_t i = 0; i < n; i++)
     if (i == 0 || all[i] != all[kept - 1]) all[kept++] = all[i];
-  to->nedges = kept < GT_COLUMN_EDGES ? kept : GT_COLUMN_EDGES;
-  for (size_t i = 0; kept > GT_COLUMN_EDGES && i < GT_COLUMN_EDGES; i++)
-    all[i] = all[(i + 1) * kept / (GT_COLUMN_EDGES + 1)];
   gt_free(to->edges);
   to->edges = all;
+  to->nedges = kept;
+}
+
+/* Of more than GT_COLUMN_EDGES edges, keeps as many at equal distances in their order. */
+static void thin_edges(gt_schema_column *c) {
+  const size_t n = c->nedges;
+  if (n <= GT_COLUMN_EDGES) return;
+  c->nedges = GT_COLUMN_EDGES;
+  for (size_t i = 0; i < c->nedges; i++)
+    c->edges[i] = c->edges[(i + 1) * n / (GT_COLUMN_EDGES + 1)];
 }
 
 static gt_schema_column *find_column(const gt_schema *s, const char *name) {
@@ -383,6 +389,7 @@ gt_status gt_data_schema(const char *const *paths, size_t n, char **text) {
     gt_schema_close(more);
   }
   *text = NULL;
+  for (size_t i = 0; all && i < all->ncolumns; i++) thin_edges(&all->columns[i]);
   if (status == GT_OK) status = gt_schema_text(all, paths[0], text);
   gt_schema_close(all);
   return status;

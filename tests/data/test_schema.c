@@ -128,6 +128,35 @@ static void test_edges(void) {
   gt_free(all);
 }
 
+/* The union of six files with other ranges has as many edges of each, in any order. */
+static void test_ranges(void) {
+  enum { FILES = 6, EDGES = 63 };
+  const char *paths[2][FILES];
+  char name[16], *found[2];
+  int kept[FILES] = {0};
+  for (int k = 0; k < FILES; k++) {
+    char text[2000];
+    size_t at = (size_t)sprintf(
+        text, "{\"geotrain_data_schema\": 1, \"columns\": [{\"name\": \"x\", \"edges\": [");
+    for (int i = 0; i < EDGES; i++)
+      at += (size_t)sprintf(text + at, "%s%d", i ? "," : "", 1000 * k + i);
+    sprintf(text + at, "]}]}");
+    sprintf(name, "r%d.json", k);
+    paths[0][k] = paths[1][FILES - 1 - k] = put(name, text);
+  }
+  for (int k = 0; k < 2; k++) assert_int_equal(gt_data_schema(paths[k], FILES, &found[k]), GT_OK);
+  assert_string_equal(found[0], found[1]);
+  char *at = strchr(found[0], '[');
+  for (at = strchr(at + 1, '['); *at == '[' || *at == ',';) {
+    const double edge = strtod(at + 1, &at);
+    kept[(int)edge / 1000]++;
+    at += strspn(at, " \n");
+  }
+  for (int k = 0; k < FILES; k++) assert_in_range(kept[k], 9, 12);
+  gt_free(found[0]);
+  gt_free(found[1]);
+}
+
 /* Names are compared as they are stored, without control characters. */
 static void test_controls(void) {
   char text[2000];
@@ -228,5 +257,5 @@ static void test_refused(void) {
   assert_true(access(scratch("c.h5"), F_OK) != 0);
 }
 
-TESTS_BETWEEN(NULL, scratch_remove, test_ids, test_numbers, test_edges, test_controls, test_classes,
-              test_refused)
+TESTS_BETWEEN(NULL, scratch_remove, test_ids, test_numbers, test_edges, test_ranges, test_controls,
+              test_classes, test_refused)
