@@ -110,7 +110,7 @@ static gt_status take_key(gt_schema *s, const char *key, json_t *value, const ch
   const json_int_t n = json_integer_value(value);
   if (strcmp(key, "ids") == 0 && n > 0 && n <= GT_DATA_MAX_FEATURES)
     return s->ids = (size_t)n, GT_OK;
-  if (strcmp(key, VERSION) == 0 && n == 1) return GT_OK;
+  if (strcmp(key, VERSION) == 0) return GT_OK;
   snprintf(text, sizeof text, "the key `%.64s` is not known, or its value is wrong", key);
   return wrong(path, text, VERSION " 1, classes, words, columns and ids");
 }
@@ -126,8 +126,8 @@ static gt_status take_root(gt_schema *s, json_t *root, const json_error_t *error
                    "%s: %s (line %d); expected a data set, or a schema as `geotrain data schema` "
                    "writes it",
                    path, error->text, error->line > 0 ? error->line : 1);
-  if (!json_object_get(root, VERSION))
-    status = wrong(path, "has no " VERSION, "a schema, as `geotrain data schema` writes it");
+  if (json_integer_value(json_object_get(root, VERSION)) != 1)
+    status = wrong(path, "has no " VERSION " 1", "a schema, as `geotrain data schema` writes it");
   json_object_foreach(root, key, value) {
     if (status == GT_OK) status = take_key(s, key, value, path);
   }
