@@ -10,7 +10,6 @@
 
 #define VERSION     "geotrain_data_schema"
 #define COLUMNS_MAX ((size_t)4096)
-#define BYTES_MAX   ((size_t)1 << 28)
 #define JSON_FLAGS  JSON_REJECT_DUPLICATES
 
 void gt_schema_close(gt_schema *s) {
@@ -147,9 +146,10 @@ static gt_status read_texts(const gt_dataset *d, const char *name, char **text, 
   if (status == GT_OK) {
     *n = (size_t)H5Sget_simple_extent_npoints(space);
     *width = H5Tget_size(type);
-    if (H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) > 0 || *width > BYTES_MAX ||
-        *n > BYTES_MAX / *width)
-      status = GT_FAIL(GT_ERR_DATA, "%s: /%s is not of texts of a fixed length", d->path, name);
+    if (H5Tget_class(type) != H5T_STRING || H5Tis_variable_str(type) > 0 ||
+        *width > GT_SCHEMA_TEXT_MAX || *n > GT_SCHEMA_TEXT_MAX / *width)
+      status = GT_FAIL(GT_ERR_DATA, "%s: /%s is not of texts of a fixed length, %zu bytes at most",
+                       d->path, name, GT_SCHEMA_TEXT_MAX);
   }
   if (status == GT_OK) {
     *text = gt_alloc(*n, *width);

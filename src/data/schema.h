@@ -7,6 +7,7 @@
 #define GT_DATA_COLUMNS    "columns" /* data set: the columns of a table, a schema as text */
 #define GT_COLUMN_EDGES    63        /* at most, of 64 bins */
 #define GT_SCHEMA_WORD_MAX 63        /* bytes of a word or a value of a column */
+#define GT_SCHEMA_TEXT_MAX ((size_t)1 << 28) /* bytes of the texts of a data set */
 
 /* A column of a table. */
 typedef struct {

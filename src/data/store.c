@@ -176,13 +176,19 @@ static bool write_texts(gt_data_store *s, const char *name, const char *texts, s
   return ok;
 }
 
-gt_status gt_data_store_vocabulary(gt_data_store *s, const char *words, size_t n, size_t width) {
+/* Writes the texts of n ids, and the hash of `size` bytes that define the ids. */
+static gt_status write_vocabulary(gt_data_store *s, const char *texts, size_t n, size_t width,
+                                  const char *hashed, size_t size) {
   char hash[GT_SHA256_HEX];
-  gt_sha256_hex(words, n * width, hash);
-  return write_texts(s, GT_DATA_VOCABULARY, words, n, width) &&
+  gt_sha256_hex(hashed, size, hash);
+  return write_texts(s, GT_DATA_VOCABULARY, texts, n, width) &&
                  write_text(s->file, GT_DATA_VOCABULARY_HASH, hash)
              ? GT_OK
              : failed(s, "writing the vocabulary");
+}
+
+gt_status gt_data_store_vocabulary(gt_data_store *s, const char *words, size_t n, size_t width) {
+  return write_vocabulary(s, words, n, width, words, n * width);
 }
 
 gt_status gt_data_store_tokens(gt_data_store *s, const gt_tokens *tokens) {
@@ -210,12 +216,25 @@ static gt_status copy_set(gt_data_store *s, const gt_dataset *from, const char *
              : failed(s, "copying the vocabulary");
 }
 
-gt_status gt_data_store_columns(gt_data_store *s, const gt_schema *columns) {
+static gt_status too_many_values(const gt_data_store *s, const gt_schema *columns, size_t size) {
+  const gt_schema_column *widest = columns->columns;
+  for (size_t i = 1; i < columns->ncolumns; i++)
+    if (columns->columns[i].values.bytes > widest->values.bytes) widest = &columns->columns[i];
+  return GT_FAIL(GT_ERR_DATA,
+                 "%s: the columns with their values have %zu bytes, most of them column %.64s with "
+                 "%zu values; expected at most %zu: leave it out with --columns",
+                 s->path, size, widest->name, widest->values.n, GT_SCHEMA_TEXT_MAX);
+}
+
+gt_status gt_data_store_columns(gt_data_store *s, const gt_schema *columns, const char *texts,
+                                size_t n, size_t width) {
   char *json;
   GT_TRY(gt_schema_text(columns, s->path, &json));
-  const gt_status status = write_texts(s, GT_DATA_COLUMNS, json, 0, strlen(json))
-                               ? GT_OK
-                               : failed(s, "writing the columns");
+  const size_t size = strlen(json);
+  gt_status status = size > GT_SCHEMA_TEXT_MAX ? too_many_values(s, columns, size)
+                                               : write_vocabulary(s, texts, n, width, json, size);
+  if (status == GT_OK && !write_texts(s, GT_DATA_COLUMNS, json, 0, size))
+    status = failed(s, "writing the columns");
   gt_free(json);
   return status;
 }

@@ -27,8 +27,10 @@ gt_status gt_data_store_labels(gt_data_store *store, gt_split split, size_t firs
 gt_status gt_data_store_vocabulary(gt_data_store *store, const char *words, size_t n, size_t width);
 /* Writes the vocabulary of a text. */
 gt_status gt_data_store_tokens(gt_data_store *store, const gt_tokens *tokens);
-/* Writes the columns of a table. */
-gt_status gt_data_store_columns(gt_data_store *store, const gt_schema *columns);
+/* Writes the columns of a table, and the texts of n ids or columns of numbers, as above.
+   GT_ERR_DATA: more than GT_SCHEMA_TEXT_MAX bytes. */
+gt_status gt_data_store_columns(gt_data_store *store, const gt_schema *columns, const char *texts,
+                                size_t n, size_t width);
 /* Copies the vocabulary and the columns of another file, if it has them. */
 gt_status gt_data_store_copy_vocabulary(gt_data_store *store, const gt_dataset *from);
 /* Sets the names of the classes, if there are any, in the order of the labels that are written.

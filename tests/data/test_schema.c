@@ -157,6 +157,19 @@ static void test_ranges(void) {
   gt_free(found[1]);
 }
 
+/* Imports a table and returns the hash of its columns, in one of 4 buffers. */
+static const char *columns_hash(const char *table, const char *as) {
+  static char hashes[4][65];
+  static int next;
+  char x[64];
+  int32_t y[2];
+  put("h.csv", table);
+  assert_int_equal(import_csv("h.csv", "h.h5", (gt_import_options){.as = as}), GT_OK);
+  next = (next + 1) % 4;
+  strcpy(hashes[next], read_all("h.h5", 2, x, y).vocabulary_sha256);
+  return hashes[next];
+}
+
 /* Names are compared as they are stored, without control characters. */
 static void test_controls(void) {
   char text[2000];
@@ -169,6 +182,21 @@ static void test_controls(void) {
   put("k.csv", "a??b,y\np,0\nq,1\n");
   assert_failed(import_csv("k.csv", "c.h5", (gt_import_options){.schema = scratch("k.json")}),
                 GT_ERR_DATA, "k.json: two columns have the name `a??b`; expected different names");
+}
+
+/* The hash that regions compare covers whole names, values and edges, and their order. */
+static void test_hash(void) {
+#define LONG "patient_has_previous_diagnosis_"
+  static const char diabetes[] = LONG "diabetes," LONG "cancer,y\nno,no,0\nyes,yes,1\n",
+                    cancer[] = LONG "cancer," LONG "diabetes,y\nno,no,0\nyes,yes,1\n";
+#undef LONG
+  for (int k = 0; k < 2; k++) {
+    const char *as = k ? "numbers" : "ids";
+    assert_string_equal(columns_hash(diabetes, as), columns_hash(diabetes, as));
+    assert_string_not_equal(columns_hash(diabetes, as), columns_hash(cancer, as));
+  }
+  assert_string_not_equal(columns_hash("x,y\n1234567890.25,0\n2e9,1\n", "ids"),
+                          columns_hash("x,y\n1234567890.5,0\n2e9,1\n", "ids"));
 }
 
 /* Classes: two become one, with a schema in another order; ids of sessions: the larger number. */
@@ -257,4 +285,4 @@ static void test_refused(void) {
 }
 
 TESTS_BETWEEN(NULL, scratch_remove, test_ids, test_numbers, test_edges, test_ranges, test_controls,
-              test_classes, test_refused)
+              test_hash, test_classes, test_refused)

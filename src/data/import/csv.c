@@ -439,12 +439,20 @@ static gt_status write_row(table *t) {
   return t->held[s] == BLOCK_ROWS ? write_rows(t, s) : GT_OK;
 }
 
-/* Writes the texts of the ids, "age <= 31.5", "color = red", or of the columns of numbers. */
-static gt_status write_texts(table *t) {
+/* Returns the bytes of a name, at most `most`, without a part of a character at their end. */
+static int bytes_of(const char *name, size_t most) {
+  size_t n = strnlen(name, most);
+  while (n > 0 && ((unsigned char)name[n] & 0xC0) == 0x80) n--;
+  return (int)n;
+}
+
+/* Returns the texts of the ids, "age <= 31.5", "color = red", or of the columns of numbers. */
+static char *texts_of(const table *t) {
   char *texts = gt_alloc(t->nids, TEXT_MAX);
   for (size_t i = 0; i < t->nused; i++) {
     const column *c = &t->columns[t->order[i]];
     char *at = texts + c->first * TEXT_MAX;
+    const int bytes = bytes_of(c->name, 48), few = bytes_of(c->name, 24);
     for (size_t k = 0; c->numbers && k <= c->nedges; k++, at += TEXT_MAX) {
       const char *sign = k < c->nedges ? "<=" : k > 0 ? ">" : "any";
       if (c->nedges > 0)
@@ -454,14 +462,12 @@ static gt_status write_texts(table *t) {
     }
     for (size_t k = first_value(t); c->values && k < gt_vocabulary_ids(c->values);
          k++, at += TEXT_MAX)
-      snprintf(at, TEXT_MAX, "%.24s = %.63s", c->name, gt_vocabulary_text(c->values, k));
+      snprintf(at, TEXT_MAX, "%.*s = %.63s", few, c->name, gt_vocabulary_text(c->values, k));
   }
-  const gt_status status = gt_data_store_vocabulary(t->store, texts, t->nids, TEXT_MAX);
-  gt_free(texts);
-  return status;
+  return texts;
 }
 
-/* Writes the columns as a schema, from which other regions import. */
+/* Writes the columns as a schema, from which other regions import, and the texts of the ids. */
 static gt_status write_columns(table *t) {
   gt_schema *schema = GT_NEW(gt_schema);
   for (size_t i = 0; i < t->nused; i++) {
@@ -475,7 +481,9 @@ static gt_status write_columns(table *t) {
     for (size_t k = GT_ID_WORDS; c->values && k < gt_vocabulary_ids(c->values); k++)
       gt_class_names_add(&to->values, gt_vocabulary_text(c->values, k));
   }
-  const gt_status status = gt_data_store_columns(t->store, schema);
+  char *texts = texts_of(t);
+  const gt_status status = gt_data_store_columns(t->store, schema, texts, t->nids, TEXT_MAX);
+  gt_free(texts);
   gt_schema_close(schema);
   return status;
 }
@@ -501,7 +509,6 @@ static gt_status write_all(table *t, const char *out) {
     if (t->held[s] > 0) GT_TRY(write_rows(t, (gt_split)s));
   if (t->written[0] != t->n[0] || t->written[1] != t->n[1])
     return GT_FAIL(GT_ERR_DATA, "%s: has changed while it was read", t->paths[0]);
-  GT_TRY(write_texts(t));
   for (size_t i = 0; i < t->nlabels; i++) gt_class_names_add(&names, t->labels[i]);
   gt_status status = gt_class_names_check(&names, t->paths[0]);
   if (status == GT_OK) status = gt_data_store_class_names(t->store, &names);
