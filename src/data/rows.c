@@ -1,7 +1,5 @@
 /* The rows of a table as samples of a model, by the columns of the data set that it was trained
    on. */
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "records.h"
@@ -101,10 +99,8 @@ static size_t bin_of(const gt_schema_column *c, double number) {
 static gt_status take_field(const gt_rows *r, size_t i, const char *text, void *x) {
   const gt_schema_column *c = &r->schema->columns[i];
   const place *p = &r->places[i];
-  char *end = (char *)(uintptr_t)text;
-  const double number = c->numbers ? strtod(text, &end) : 0;
-  while (*end == ' ') end++;
-  if (!*text || (c->numbers && (*end || !isfinite((float)number))))
+  double number = 0;
+  if (!*text || (c->numbers && !gt_records_number(text, &number)))
     return GT_FAIL(GT_ERR_DATA, "%s: line %zu has %s%.64s%s in column %.64s; expected a %s",
                    r->path, gt_rows_line(r), *text ? "`" : "", *text ? text : "no value",
                    *text ? "`" : "", c->name, c->numbers ? "number" : "value");

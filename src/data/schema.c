@@ -162,7 +162,7 @@ static gt_status read_texts(const gt_dataset *d, const char *name, char **text, 
   return status;
 }
 
-static bool is_utf8(const char *text) {
+bool gt_schema_is_utf8(const char *text) {
   json_t *string = json_string(text);
   json_decref(string);
   return string != NULL;
@@ -178,7 +178,7 @@ static gt_status take_words(gt_schema *s, const gt_dataset *d) {
   for (size_t i = OTHERS; status == GT_OK && i < n; i++) {
     char word[GT_SCHEMA_WORD_MAX + 1] = "";
     memcpy(word, rows + i * width, width < sizeof word ? width : sizeof word - 1);
-    if (*word && is_utf8(word)) gt_class_names_add(&s->words, word);
+    if (*word && gt_schema_is_utf8(word)) gt_class_names_add(&s->words, word);
   }
   gt_free(rows);
   return status;

@@ -36,5 +36,7 @@ gt_status gt_schema_parse(gt_schema **out, const char *text, size_t size, const 
 void gt_schema_close(gt_schema *schema);
 /* Appends an empty column with this name (copied). */
 gt_schema_column *gt_schema_add(gt_schema *schema, const char *name);
+/* True if the text is UTF-8, as names and values must be. */
+bool gt_schema_is_utf8(const char *text);
 /* Returns the schema as JSON, which the caller frees.  GT_ERR_DATA: a name is not UTF-8. */
 gt_status gt_schema_text(const gt_schema *schema, const char *path, char **text);

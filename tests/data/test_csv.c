@@ -2,6 +2,7 @@
    without values, and malformed files. */
 #include "scratch.h"
 
+#include <hdf5.h>
 #include <math.h>
 
 static const char *put(const char *name, const char *text) {
@@ -266,5 +267,41 @@ static void test_moments(void) {
   gt_dataset_close(dataset);
 }
 
+/* Bytes that are not UTF-8 are refused, in values and in labels; characters of UTF-8 stay whole. */
+static void test_utf8(void) {
+  const double share = 0;
+  const gt_import_options all = {.test_share = &share};
+  assert_failed(import_csv(put("a.csv", "c,y\nb,0\n\x80,0\n\x85,1\n"), NULL, all), GT_ERR_DATA,
+                "a.csv: the row at line 3 is not UTF-8; convert the file, as by `iconv");
+  assert_failed(import_csv(put("a.csv", "x,y\n1,0\n2,caf\xe9\n"), NULL, all), GT_ERR_DATA,
+                "a.csv: the row at line 3 is not UTF-8");
+  assert_failed(import_csv(put("a.csv", "\xe9,y\n1,0\n2,1\n"), NULL, all), GT_ERR_DATA,
+                "a.csv: the row at line 1 is not UTF-8");
+  const char *path =
+      put("a.csv", "aaaaaaaaaaaaaaaaaaaaaaa\xc3\xa9,y\n\"a\xc3\xa9\n\xe2\x82\xac\",0\nb,1\n");
+  assert_int_equal(import_csv(path, NULL, all), GT_OK);
+  char text[3 * 96];
+  hid_t file = H5Fopen(scratch("t.h5"), H5F_ACC_RDONLY, H5P_DEFAULT),
+        set = H5Dopen2(file, "vocabulary", H5P_DEFAULT), type = H5Dget_type(set);
+  assert_int_equal(H5Tget_size(type), 96);
+  assert_true(H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, text) >= 0);
+  H5Tclose(type);
+  H5Dclose(set);
+  H5Fclose(file);
+  assert_string_equal(text, "aaaaaaaaaaaaaaaaaaaaaaa = <unknown>");
+  assert_string_equal(text + 96, "aaaaaaaaaaaaaaaaaaaaaaa = a\xc3\xa9 \xe2\x82\xac");
+}
+
+/* Numbers are decimal. */
+static void test_hex(void) {
+  const double share = 0;
+  const char *path = put("a.csv", "x,z,y\n0x1F,1e1,0\n31,-.5,1\n");
+  assert_int_equal(
+      import_csv(path, NULL, (gt_import_options){.as = "numbers", .test_share = &share}), GT_OK);
+  rows r = read_rows(GT_SPLIT_TRAIN);
+  assert_int_equal(r.columns, 3);
+  close_rows(&r);
+}
+
 TESTS_BETWEEN(NULL, scratch_remove, test_fields, test_bins, test_held_back, test_labels,
-              test_missing, test_refused, test_numbers, test_moments)
+              test_missing, test_refused, test_numbers, test_moments, test_utf8, test_hex)

@@ -280,7 +280,7 @@ static void test_refused(void) {
                 GT_ERR_DATA, "the schema has 3 classes, and none is `never`");
   put("w.csv", "x,color,y\n1,gr\xfcn,no\n2,red,yes\n");
   assert_failed(import_csv("w.csv", "c.h5", (gt_import_options){0}), GT_ERR_DATA,
-                "c.h5: the name of a class, a column or a value is not UTF-8; convert the source");
+                "w.csv: the row at line 2 is not UTF-8; convert the file");
   assert_true(access(scratch("c.h5"), F_OK) != 0);
 }
 

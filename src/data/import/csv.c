@@ -205,13 +205,6 @@ static gt_status choose_columns(table *t) {
 
 /* ---- first reading: kinds and labels --------------------------------------------------------- */
 
-static bool number_of(const char *text, double *out) {
-  char *end;
-  *out = strtod(text, &end);
-  while (*end == ' ') end++;
-  return end != text && !*end && isfinite((float)*out);
-}
-
 static gt_status take_label(table *t) {
   const char *text = t->fields[t->label];
   if (!*text)
@@ -244,7 +237,7 @@ static gt_status look(table *t) {
     if (!c->used) continue;
     if (!t->fields[i][0] && t->missing == MISSING_REFUSE) return missing(t, i);
     if (!t->fields[i][0] || (t->options->names && !c->numbers)) continue;
-    const bool is_number = number_of(t->fields[i], &number);
+    const bool is_number = gt_records_number(t->fields[i], &number);
     c->kinds[is_number]++;
     if (is_number || !c->numbers) continue;
     if (t->options->names)
@@ -276,7 +269,7 @@ static void doubt_columns(const table *t) {
 static int by_label(const void *a, const void *b) {
   const char *x = *(char *const *)a, *y = *(char *const *)b;
   double m, n;
-  const bool is_x = number_of(x, &m), is_y = number_of(y, &n);
+  const bool is_x = gt_records_number(x, &m), is_y = gt_records_number(y, &n);
   if (is_x != is_y) return is_x ? -1 : 1;
   if (is_x && m != n) return m < n ? -1 : 1;
   return strcmp(x, y);
@@ -310,7 +303,7 @@ static gt_status gather(table *t) {
     const size_t length = strlen(text);
     if (!c->used) continue;
     if (c->numbers && length == 0) continue;
-    if (c->numbers && number_of(text, &number)) {
+    if (c->numbers && gt_records_number(text, &number)) {
       keep(t, c, number);
       continue;
     }
@@ -405,7 +398,7 @@ static size_t bin_of(const column *c, double number) {
 static double number_in(const table *t, size_t i) {
   const column *c = &t->columns[i];
   double number = c->seen > 0 ? c->sum / (double)c->seen : 0;
-  if (*t->fields[i]) (void)number_of(t->fields[i], &number);
+  if (*t->fields[i]) (void)gt_records_number(t->fields[i], &number);
   return number;
 }
 

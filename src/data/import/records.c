@@ -1,9 +1,12 @@
 /* Reads rows of comma-separated values. */
 #include "records.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lines.h"
+#include "schema.h"
 
 struct gt_records {
   gt_lines *lines;
@@ -51,7 +54,7 @@ static gt_status read_record(gt_records *r, bool *more) {
       return GT_FAIL(GT_ERR_DATA, "%s: the row at line %zu has more than %zu bytes, the maximum",
                      gt_lines_path(r->lines), r->line, GT_LINE_MAX);
     if (n > 0) r->record[n++] = ' '; /* for a line end in quotes */
-    gt_text_flatten(memcpy(r->record + n, line, length + 1));
+    memcpy(r->record + n, line, length + 1);
     n += length;
     for (const char *c = line; *c; c++) quoted ^= *c == '"';
   } while (quoted);
@@ -90,6 +93,8 @@ gt_status gt_records_next(gt_records *r, char ***fields, size_t *n) {
   do GT_TRY(read_record(r, &more));
   while (more && !r->record[0]);
   if (!more) return GT_OK;
+  const bool utf8 = gt_schema_is_utf8(r->record);
+  gt_text_flatten(r->record);
   while (!last) {
     if (r->n == GT_RECORD_FIELDS)
       return GT_FAIL(GT_ERR_DATA, "%s: line %zu has more than %zu fields", gt_lines_path(r->lines),
@@ -98,5 +103,17 @@ gt_status gt_records_next(gt_records *r, char ***fields, size_t *n) {
     *n = r->n;
     GT_TRY(next_field(r, &at, &last));
   }
-  return GT_OK;
+  if (utf8) return GT_OK;
+  return GT_FAIL(GT_ERR_DATA,
+                 "%s: the row at line %zu is not UTF-8; convert the file, as by `iconv -f "
+                 "windows-1252 -t utf-8`",
+                 gt_lines_path(r->lines), r->line);
+}
+
+bool gt_records_number(const char *text, double *out) {
+  char *end;
+  *out = strtod(text, &end);
+  while (*end == ' ') end++;
+  const bool hexadecimal = strchr(text, 'x') || strchr(text, 'X');
+  return end != text && !*end && isfinite((float)*out) && !hexadecimal;
 }
