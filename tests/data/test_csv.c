@@ -2,8 +2,12 @@
    without values, and malformed files. */
 #include "scratch.h"
 
+#include <fcntl.h>
 #include <hdf5.h>
 #include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
 
 static const char *put(const char *name, const char *text) {
   const char *path = scratch(name);
@@ -303,5 +307,61 @@ static void test_hex(void) {
   close_rows(&r);
 }
 
+/* A split without rows is named with its file, and a share of tests needs one file. */
+static void test_two_files(void) {
+  const double share = 0.2, none = 0;
+  const char *full = put("a.csv", "x,y\n1,0\n2,1\n"), *empty = put("b.csv", "x,y\n");
+  assert_failed(import_csv(empty, full, (gt_import_options){0}), GT_ERR_DATA,
+                "b.csv: has no row for the train split");
+  assert_failed(import_csv(full, empty, (gt_import_options){0}), GT_ERR_DATA,
+                "b.csv: has no row for the test split");
+  assert_int_equal(import_csv(full, empty, (gt_import_options){.test_share = &none}), GT_OK);
+  assert_failed(import_csv(full, full, (gt_import_options){.test_share = &share}), GT_ERR_JOB,
+                "data import --test-share is 0.2, and the test split has a file of its own");
+  assert_failed(import_csv(full, NULL, (gt_import_options){.columns = ""}), GT_ERR_JOB,
+                "data import --columns is empty; expected names of columns");
+}
+
+/* Gives the readers of `path` one text after the other: each finds a pipe, and the next a new one. */
+static void give(const char *path, const char *const *texts, int n) {
+  for (int i = 0; i < n; i++) {
+    char pipe[600], next[600];
+    snprintf(pipe, sizeof pipe, "%s%d", path, i);
+    snprintf(next, sizeof next, "%s%d", path, i + 1);
+    const int fd = open(pipe, O_WRONLY); /* waits for the reader */
+    const bool ok = symlink(next, scratch("new")) == 0 && rename(scratch("new"), path) == 0 &&
+                    write(fd, texts[i], strlen(texts[i])) > 0;
+    close(fd);
+    if (!ok) _exit(1);
+  }
+  _exit(0);
+}
+
+/* A file that changes while it is read is refused: a number becomes a text. */
+static void test_changed(void) {
+  static const char before[] = "x,y\n1,0\n2,1\n", after[] = "x,y\n1,0\nred,1\n";
+  static const char *const texts[2][4] = {{before, before, after, after},
+                                          {before, before, before, after}};
+  const char *path = scratch("p.csv");
+  const double share = 0;
+  char pipe[600];
+  for (int i = 0; i < 5; i++) {
+    snprintf(pipe, sizeof pipe, "%s%d", path, i);
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+  }
+  for (int k = 0; k < 2; k++) {
+    snprintf(pipe, sizeof pipe, "%s0", path);
+    unlink(path);
+    assert_int_equal(symlink(pipe, path), 0);
+    const pid_t writer = fork();
+    if (writer == 0) give(path, texts[k], 4);
+    const gt_status status = import_csv(path, NULL, (gt_import_options){.test_share = &share});
+    kill(writer, SIGKILL);
+    waitpid(writer, NULL, 0);
+    assert_failed(status, GT_ERR_DATA, "p.csv: has changed while it was read");
+  }
+}
+
 TESTS_BETWEEN(NULL, scratch_remove, test_fields, test_bins, test_held_back, test_labels,
-              test_missing, test_refused, test_numbers, test_moments, test_utf8, test_hex)
+              test_missing, test_refused, test_numbers, test_moments, test_utf8, test_hex,
+              test_two_files, test_changed)

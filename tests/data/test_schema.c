@@ -184,6 +184,17 @@ static void test_controls(void) {
                 GT_ERR_DATA, "k.json: two columns have the name `a??b`; expected different names");
 }
 
+/* As numbers, a schema without values makes no column. */
+static void test_no_values(void) {
+  put("k.json", "{\"geotrain_data_schema\": 1, \"classes\": [\"0\", \"1\"], "
+                "\"columns\": [{\"name\": \"color\", \"values\": []}]}");
+  put("k.csv", "color,y\nred,0\nblue,1\n");
+  const gt_import_options with = {.as = "numbers", .schema = scratch("k.json")};
+  assert_failed(import_csv("k.csv", "c.h5", with), GT_ERR_DATA,
+                "k.csv: the schema has no values of its columns; expected one or more");
+  assert_true(access(scratch("c.h5"), F_OK) != 0);
+}
+
 /* The hash that regions compare covers whole names, values and edges, and their order. */
 static void test_hash(void) {
 #define LONG "patient_has_previous_diagnosis_"
@@ -285,4 +296,4 @@ static void test_refused(void) {
 }
 
 TESTS_BETWEEN(NULL, scratch_remove, test_ids, test_numbers, test_edges, test_ranges, test_controls,
-              test_hash, test_classes, test_refused)
+              test_no_values, test_hash, test_classes, test_refused)

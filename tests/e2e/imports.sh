@@ -110,6 +110,16 @@ import csv d.csv d.csv d.h5 --label y --as numbers
 train "other columns" 4 job.yaml --run-dir bad "${own[@]}" --set regions.1.data.path=d.h5
 ended "other columns" 3 'region west has samples of 1 x 1 x 4 float32'
 
+# 1,000 columns keep 256 MiB of numbers together; 2^16 each would be 500 MiB
+if [ "$full" = yes ]; then
+  "$python" -c 'print(*(f"c{i}" for i in range(1000)), "y", sep=",")
+for i in range(40000): print("7," * 1000 + str(i % 2))' >wide.csv
+  (ulimit -v 600000 && exec "$GEOTRAIN" data import csv wide.csv wide.h5 --label y >out 2>err)
+  code=$?
+  ended "a wide table" 0 'wrote wide.h5'
+  rm -f wide.csv wide.h5
+fi
+
 # ---- progress, and Ctrl-C -------------------------------------------------------------------------
 
 mkdir slow

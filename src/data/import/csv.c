@@ -12,6 +12,7 @@
 
 #define BINS       ((size_t)64)
 #define KEPT       ((size_t)1 << 20) /* numbers of a column from which bins are made, at most */
+#define KEPT_ALL   ((size_t)1 << 25) /* of all columns: 256 MiB */
 #define VALUES     ((size_t)1 << 24) /* different values of a column */
 #define TEXT_MAX   96                /* bytes of an id's text */
 #define LABELS_MAX 1000
@@ -43,6 +44,7 @@ typedef struct {
   column *columns;
   size_t ncolumns, nused, label; /* label: its column */
   size_t *order;                 /* nused columns, in the order of the samples */
+  size_t most;                   /* numbers that a column keeps */
   char **labels;                 /* nlabels, ascending */
   size_t nlabels, labels_room;
   size_t n[2], nids; /* nids: ids of all columns, or columns of numbers */
@@ -277,21 +279,25 @@ static int by_label(const void *a, const void *b) {
 
 /* ---- second reading: bins and values --------------------------------------------------------- */
 
-/* Keeps a number; of more than KEPT numbers a random choice, each with the same probability (Vitter
-   1985, algorithm R). */
+/* Keeps a number; of more than t->most numbers a random choice, each with the same probability
+   (Vitter 1985, algorithm R). */
 static void keep(table *t, column *c, double number) {
   gt_rng rng = gt_rng_make(t->options->seed, GT_RNG_HELD_BACK, 2, c->seen);
   size_t at = c->nkept;
   c->sum += number;
   c->seen++;
   if (!t->ids || t->options->names) return;
-  if (at == KEPT) {
+  if (at == t->most) {
     at = (size_t)gt_rng_below(&rng, c->seen);
-    if (at < KEPT) c->kept[at] = number;
+    if (at < t->most) c->kept[at] = number;
     return;
   }
   GT_GROW(c->kept, c->nkept, c->room, 1024);
   c->kept[c->nkept++] = number;
+}
+
+static gt_status changed(const table *t) {
+  return GT_FAIL(GT_ERR_DATA, "%s: has changed while it was read", t->path);
 }
 
 static gt_status gather(table *t) {
@@ -307,6 +313,7 @@ static gt_status gather(table *t) {
       keep(t, c, number);
       continue;
     }
+    if (c->numbers) return changed(t);
     if (length == 0) return missing(t, i);
     if (t->options->names) continue;
     if (length > GT_WORD_MAX)
@@ -362,6 +369,9 @@ static gt_status number_ids(table *t) {
     if (n > most) most = n, widest = c->name;
   }
   t->width = t->ids ? t->nused : t->nids;
+  if (t->width == 0)
+    return GT_FAIL(GT_ERR_DATA, "%s: the schema has no values of its columns; expected one or more",
+                   t->paths[0]);
   if (t->width <= WIDTH_MAX || t->ids) return GT_OK;
   return GT_FAIL(
       GT_ERR_DATA,
@@ -394,12 +404,12 @@ static size_t bin_of(const column *c, double number) {
   return low;
 }
 
-/* Returns the value of a column of numbers: the mean where the row has none. */
-static double number_in(const table *t, size_t i) {
+/* Finds the value of a column of numbers: the mean where the row has none; false: the file has
+   changed. */
+static bool number_in(const table *t, size_t i, double *number) {
   const column *c = &t->columns[i];
-  double number = c->seen > 0 ? c->sum / (double)c->seen : 0;
-  if (*t->fields[i]) (void)gt_records_number(t->fields[i], &number);
-  return number;
+  *number = c->seen > 0 ? c->sum / (double)c->seen : 0;
+  return !*t->fields[i] || gt_records_number(t->fields[i], number);
 }
 
 /* Returns the id of a value in its column, from 0. */
@@ -416,18 +426,19 @@ static gt_status write_row(table *t) {
   for (size_t k = 0; k < t->nused; k++) {
     const size_t i = t->order[k];
     const column *c = &t->columns[i];
+    double number = 0;
     if (!c->numbers && !t->fields[i][0]) return missing(t, i);
+    if (c->numbers && !number_in(t, i, &number)) return changed(t);
     if (t->ids)
-      *ids++ =
-          (int32_t)c->first + (c->numbers ? (int32_t)bin_of(c, number_in(t, i)) : value_in(t, i));
+      *ids++ = (int32_t)c->first + (c->numbers ? (int32_t)bin_of(c, number) : value_in(t, i));
     else if (c->numbers)
-      numbers[c->first] = (float)number_in(t, i);
+      numbers[c->first] = (float)number;
     else if (value_in(t, i) >= 0)
       numbers[c->first + (size_t)value_in(t, i)] = 1;
   }
   const char *const *label =
       bsearch(&t->fields[t->label], t->labels, t->nlabels, sizeof *t->labels, by_label);
-  if (!label) return GT_FAIL(GT_ERR_DATA, "%s: has changed", t->path);
+  if (!label) return changed(t);
   t->classes[s][t->held[s]++] = (int32_t)(label - (const char *const *)t->labels);
   return t->held[s] == BLOCK_ROWS ? write_rows(t, s) : GT_OK;
 }
@@ -449,9 +460,10 @@ static char *texts_of(const table *t) {
     for (size_t k = 0; c->numbers && k <= c->nedges; k++, at += TEXT_MAX) {
       const char *sign = k < c->nedges ? "<=" : k > 0 ? ">" : "any";
       if (c->nedges > 0)
-        snprintf(at, TEXT_MAX, "%.48s %s %.9g", c->name, sign, c->edges[k < c->nedges ? k : k - 1]);
+        snprintf(at, TEXT_MAX, "%.*s %s %.9g", bytes, c->name, sign,
+                 c->edges[k < c->nedges ? k : k - 1]);
       else
-        snprintf(at, TEXT_MAX, "%.48s", c->name);
+        snprintf(at, TEXT_MAX, "%.*s", bytes, c->name);
     }
     for (size_t k = first_value(t); c->values && k < gt_vocabulary_ids(c->values);
          k++, at += TEXT_MAX)
@@ -500,8 +512,7 @@ static gt_status write_all(table *t, const char *out) {
   GT_TRY(each_row(t, NULL, write_row));
   for (int s = 0; s < 2; s++)
     if (t->held[s] > 0) GT_TRY(write_rows(t, (gt_split)s));
-  if (t->written[0] != t->n[0] || t->written[1] != t->n[1])
-    return GT_FAIL(GT_ERR_DATA, "%s: has changed while it was read", t->paths[0]);
+  if (t->written[0] != t->n[0] || t->written[1] != t->n[1]) return changed(t);
   for (size_t i = 0; i < t->nlabels; i++) gt_class_names_add(&names, t->labels[i]);
   gt_status status = gt_class_names_check(&names, t->paths[0]);
   if (status == GT_OK) status = gt_data_store_class_names(t->store, &names);
@@ -526,8 +537,9 @@ static gt_status convert(table *t, const char *out) {
     if (t->n[s] == 0 && (s == GT_SPLIT_TRAIN || *t->options->test_share > 0))
       return GT_FAIL(GT_ERR_DATA,
                      "%s: has no row for the %s split; expected more rows, or another --seed",
-                     t->paths[t->npaths - 1], gt_data_split_names[s]);
+                     t->paths[s == GT_SPLIT_TRAIN ? 0 : t->npaths - 1], gt_data_split_names[s]);
   qsort(t->labels, t->nlabels, sizeof *t->labels, by_label);
+  for (t->most = KEPT; t->most * t->nused > KEPT_ALL;) t->most /= 2;
   GT_TRY(each_row(t, "rows gathered", gather));
   GT_TRY(number_ids(t));
   return write_all(t, out);
@@ -548,6 +560,8 @@ static gt_status read_options(table *t) {
   int numbers;
   if (!t->options->label)
     return GT_FAIL(GT_ERR_JOB, "data import csv needs --label COLUMN: the column of the labels");
+  if (t->options->columns && !*t->options->columns)
+    return GT_FAIL(GT_ERR_JOB, "data import --columns is empty; expected names of columns");
   GT_TRY(word_of("as", t->options->as, as, 2, &numbers));
   t->ids = !numbers;
   return word_of("missing", t->options->missing, missing_words, 3, &t->missing);

@@ -130,14 +130,20 @@ static gt_status check_test_share(double share) {
 
 /* ---- import ---------------------------------------------------------------------------------- */
 
-/* Checks the options of a format, and fills in its defaults. */
-static gt_status complete(size_t format, const gt_import_options *given, gt_import_options *all) {
+/* Checks the options of a format with this number of files, and fills in its defaults. */
+static gt_status complete(size_t format, size_t files, const gt_import_options *given,
+                          gt_import_options *all) {
   const unsigned kind = formats[format].kind;
   GT_TRY(check_options(format, given));
   *all = *given;
   if (given->vocabulary && (given->vocabulary_of || given->schema))
     return GT_FAIL(GT_ERR_JOB, "data import has --vocabulary and --%s; expected one of them",
                    given->schema ? "schema" : "vocabulary-of");
+  if (kind == OF_TABLE && files > 1 && given->test_share && *given->test_share > 0)
+    return GT_FAIL(GT_ERR_JOB,
+                   "data import --test-share is %g, and the test split has a file of its own; "
+                   "expected one file",
+                   *given->test_share);
   if (!all->vocabulary) all->vocabulary = kind == OF_TEXT ? TOKENS : WORDS;
   if (!all->length)
     all->length = kind == OF_TEXT ? TOKENS_LENGTH : kind == OF_WORDS ? WORDS_LENGTH : ITEMS_LENGTH;
@@ -169,7 +175,7 @@ gt_status gt_data_import(const char *format, const char *const *sources, size_t 
   gt_status status = GT_OK;
   size_t i;
   GT_TRY(find_format(&i, format));
-  GT_TRY(complete(i, options, &all));
+  GT_TRY(complete(i, n, options, &all));
   if (!(formats[i].kind & (OF_TEXT | OF_TABLE | OF_ARRAYS)) && !is_folder(sources[0]))
     return no_folder(sources[0]);
   if (all.schema) status = gt_schema_read(&schema, all.schema);
