@@ -210,6 +210,32 @@ static void test_hash(void) {
                           columns_hash("x,y\n1234567890.5,0\n2e9,1\n", "ids"));
 }
 
+/* A format whose samples are ids takes the names of classes of a schema. */
+static void test_names_of_ids(void) {
+  static const struct {
+    const char *format, *schema;
+    size_t classes;
+  } formats[] = {
+      {"sessions", "\"ids\": 7, \"classes\": [\"a\", \"b\", \"c\", \"d\", \"e\", \"f\"]}", 6},
+      {"libfm", "\"ids\": 7, \"classes\": [\"no\", \"yes\"]}", 2}};
+  char text[200];
+  int32_t x[8], y[4];
+  mkdir(scratch("g"), 0700);
+  put("g/train.txt", "1 2 3\n4 5 6\n");
+  put("g/test.txt", "1 2\n");
+  put("g/a.train.libfm", "1 0:1 3:1\n0 1:1 3:1\n");
+  put("g/a.test.libfm", "1 0:1 3:1\n");
+  const char *source = scratch("g");
+  for (size_t k = 0; k < sizeof formats / sizeof *formats; k++) {
+    snprintf(text, sizeof text, "{\"geotrain_data_schema\": 1, %s", formats[k].schema);
+    const gt_import_options with = {.length = k == 0 ? 2 : 0, .schema = put("g.json", text)};
+    assert_int_equal(gt_data_import(formats[k].format, &source, 1, scratch("g.h5"), &with, NULL),
+                     GT_OK);
+    const gt_dataset_info info = read_all("g.h5", 2, x, y);
+    assert_true(info.classes == formats[k].classes && info.class_names_sha256[0]);
+  }
+}
+
 /* Classes: two become one, with a schema in another order; ids of sessions: the larger number. */
 static void test_classes(void) {
   const gt_synth_spec spec = {1, 60, 10, 8, 8, 4};
@@ -296,4 +322,4 @@ static void test_refused(void) {
 }
 
 TESTS_BETWEEN(NULL, scratch_remove, test_ids, test_numbers, test_edges, test_ranges, test_controls,
-              test_no_values, test_hash, test_classes, test_refused)
+              test_no_values, test_hash, test_names_of_ids, test_classes, test_refused)

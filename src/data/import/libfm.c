@@ -276,8 +276,12 @@ static gt_status convert(libfm *l, const char *out, const gt_schema *names) {
   l->labels = GT_NEW_ARRAY(int32_t, block);
   size_t features = (size_t)l->largest + 1;
   GT_TRY(gt_import_ids(l->folder, names, &features));
-  const gt_data_shape shape = {
-      .n = {l->n[0], l->n[1]}, .h = 1, .w = 1, .c = l->fields, .features = features};
+  const gt_data_shape shape = {.n = {l->n[0], l->n[1]},
+                               .h = 1,
+                               .w = 1,
+                               .c = l->fields,
+                               .features = features,
+                               .schema = names};
   GT_TRY(gt_data_store_create(&l->store, out, &shape));
   for (int s = 0; s < 2; s++) GT_TRY(copy_split(l, (gt_split)s, block));
   return gt_data_store_finish(l->store, l->name, 2);

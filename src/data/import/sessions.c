@@ -324,7 +324,7 @@ static gt_status convert(sessions *s, const char *out, const gt_schema *names) {
   size_t ids = (size_t)s->items + 1;
   GT_TRY(gt_import_ids(s->folder, names, &ids));
   const gt_data_shape shape = {
-      .n = {s->n[0], s->n[1]}, .h = 1, .w = 1, .c = s->length, .features = ids};
+      .n = {s->n[0], s->n[1]}, .h = 1, .w = 1, .c = s->length, .features = ids, .schema = names};
   GT_TRY(gt_data_store_create(&s->store, out, &shape));
   for (int i = 0; i < 2; i++) GT_TRY(copy_split(s, (gt_split)i));
   gt_import_name(s->folder, "sessions", name);
