@@ -347,7 +347,12 @@ static int first_byte(const char *path) {
 }
 
 static bool is_schema(const char *path) {
-  return first_byte(path) == '{';
+  char text[4096];
+  FILE *file = fopen(path, "re");
+  const size_t n = file ? fread(text, 1, sizeof text - 1, file) : 0;
+  if (file) fclose(file);
+  text[n] = '\0';
+  return text[0] == '{' && strstr(text, "geotrain_data_schema");
 }
 
 static const struct option schema_table[] = {

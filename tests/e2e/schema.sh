@@ -120,6 +120,10 @@ says "a class that is not there" 2 'data classes has .fox=ant.; expected OLD=NEW
 says "one class left" 3 'x.h5: has 1 class; expected 2 or more' classes own-1.h5 x.h5 ant=x bee=x dog=x
 says "a schema that lacks classes" 3 'the schema has 3 classes, and none is .cat.' import folder p0 x.h5 --schema own-1.h5
 says "a data set in place of a schema" 2 'own-0.h5 exists and is no schema file' schema own-1.h5 --out own-0.h5
+echo '{"important": 1}' >mine.json
+says "another file of JSON" 2 'mine.json exists and is no schema file' schema own-1.h5 --out mine.json
+check "it is unchanged" same "$(cat mine.json)" '{"important": 1}'
+says "a schema replaces a schema" 0 'wrote 1.json' schema own-1.h5 --out 1.json
 says "classes renamed and merged" 0 'wrote x.h5' classes own-0.h5 x.h5 ant=insect bee=insect
 "$GEOTRAIN" data info x.h5 >info
 check "their names" same "$(sed -nE 's/^[0-9]+ +[0-9]+ +[0-9]+  //p' info | paste -sd ' ')" "insect cat dog eel"
