@@ -282,6 +282,8 @@ void gt_state_add(gt_state *state, const char *prefix, const char *name, gt_type
                   size_t count);
 /* Returns the item or NULL. */
 const gt_state_item *gt_state_find(const gt_state *state, const char *prefix, const char *name);
+/* Returns the first item of `here` that `there` has with another type, count or value; NULL: none. */
+const gt_state_item *gt_state_changed(const gt_state *here, const gt_state *there);
 /* Copies an item of exactly this type and count to data; GT_ERR_CKPT names the item, what was found
    and what was expected. */
 gt_status gt_state_get(const gt_state *state, const char *prefix, const char *name, gt_type type,
@@ -321,8 +323,11 @@ void gt_state_close(gt_state *state);
    not been written for an hour.  Returns the descriptor, or -1 with errno; `temporary` receives the
    path. */
 int gt_temporary_create(char *temporary, size_t size, const char *path);
-/* Makes SIGINT, SIGTERM and SIGHUP remove the last temporary file before they end the process,
-   unless they are ignored or handled.  For commands of one process. */
+/* Removes the last temporary file, if it has not been renamed, as the process ends without cleaning
+   up.  Async-signal-safe. */
+void gt_temporary_remove(void);
+/* Makes SIGINT, SIGTERM, SIGHUP, SIGPIPE and SIGQUIT call gt_temporary_remove before they end the
+   process, unless they are ignored or handled.  For commands of one process. */
 void gt_temporary_guard(void);
 /* True if `name` is a name that gt_temporary_create gives for a file `of`. */
 bool gt_temporary_is(const char *name, const char *of);
@@ -332,12 +337,12 @@ bool gt_write_all(int fd, const void *bytes, size_t size);
    errno. */
 bool gt_name_sync(const char *path);
 /* Creates or replaces a file atomically: after a crash it has either the old or the new contents.
-   Returns false with errno. */
+   A link keeps its place, and its target is replaced; a pipe or device is written to.  Returns false with errno. */
 bool gt_file_replace(const char *path, const void *bytes, size_t size);
 /* Does the same with the text that `write` writes to the stream. */
 bool gt_file_compose(const char *path, void (*write)(FILE *to, const void *what), const void *what);
 /* Succeeds if a command is allowed to write `out`.  GT_ERR_JOB if `out` is the command's own
-   `input` (NULL: none), or if it exists and is_kind says that it is not of this `kind` ("HDF5";
+   `input` (NULL: none) or a folder, or if it exists and is_kind says that it is not of this `kind` ("HDF5";
    NULL: any existing file is replaced). */
 gt_status gt_output_may_replace(const char *out, const char *input, const char *kind,
                                 bool (*is_kind)(const char *path));

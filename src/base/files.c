@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,13 +54,17 @@ static struct {
   volatile sig_atomic_t set;
 } guarded;
 
-static void remove_and_die(int number) {
+void gt_temporary_remove(void) {
   if (guarded.set) unlink(guarded.path);
+}
+
+static void remove_and_die(int number) {
+  gt_temporary_remove();
   raise(number); /* SA_RESETHAND: the default action follows */
 }
 
 void gt_temporary_guard(void) {
-  static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+  static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGQUIT};
   const struct sigaction action = {.sa_handler = remove_and_die, .sa_flags = (int)SA_RESETHAND};
   struct sigaction before;
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
@@ -119,8 +124,23 @@ bool gt_name_sync(const char *path) {
   return ok;
 }
 
+/* Writes to a device or pipe, which cannot be replaced. */
+static bool write_into(const char *path, const void *bytes, size_t size) {
+  const int fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool ok = gt_write_all(fd, bytes, size);
+  const int reason = errno;
+  close(fd);
+  errno = reason;
+  return ok;
+}
+
 bool gt_file_replace(const char *path, const void *bytes, size_t size) {
-  char temporary[4096];
+  char temporary[4096], target[PATH_MAX];
+  struct stat at;
+  if (stat(path, &at) == 0 && !S_ISREG(at.st_mode) && !S_ISDIR(at.st_mode))
+    return write_into(path, bytes, size);
+  if (lstat(path, &at) == 0 && S_ISLNK(at.st_mode) && realpath(path, target)) path = target;
   const int fd = gt_temporary_create(temporary, sizeof temporary, path);
   if (fd < 0) return false;
   bool ok = gt_write_all(fd, bytes, size) && fsync(fd) == 0;
@@ -151,8 +171,9 @@ bool gt_file_compose(const char *path, void (*write)(FILE *to, const void *what)
 gt_status gt_output_may_replace(const char *out, const char *input, const char *kind,
                                 bool (*is_kind)(const char *path)) {
   struct stat there, given;
-  /* other problems are reported when it is written */
-  if (stat(out, &there) != 0 || S_ISDIR(there.st_mode)) return GT_OK;
+  if (stat(out, &there) != 0) return GT_OK; /* other problems are reported when it is written */
+  if (S_ISDIR(there.st_mode))
+    return GT_FAIL(GT_ERR_JOB, "%s is a folder; expected the name of a file to write", out);
   if (input && stat(input, &given) == 0 && there.st_dev == given.st_dev &&
       there.st_ino == given.st_ino)
     return GT_FAIL(GT_ERR_JOB, "%s is both the input and the output; choose another output file",

@@ -21,6 +21,7 @@ static _Noreturn void out_of_memory(size_t count, size_t size) {
   char have[32];
   fprintf(stderr, "geotrain: an array of %zu x %zu bytes does not fit into memory (%s free)\n",
           count, size, gt_format_size(have, sizeof have, gt_memory_free("")));
+  gt_temporary_remove();
   _Exit(GT_ERR_FAULT);
 }
 

@@ -77,6 +77,16 @@ const gt_state_item *gt_state_find(const gt_state *state, const char *prefix, co
   return number ? &state->items[number - 1] : NULL;
 }
 
+const gt_state_item *gt_state_changed(const gt_state *here, const gt_state *there) {
+  for (const gt_state_item *a = here->items; a < here->items + here->n; a++) {
+    const gt_state_item *b = gt_state_find(there, "", a->name);
+    if (b && (a->type != b->type || a->count != b->count ||
+              (a->count > 0 && memcmp(a->data, b->data, a->count * gt_type_size(a->type)) != 0)))
+      return a;
+  }
+  return NULL;
+}
+
 /* ---- lists ----------------------------------------------------------------------------------- */
 
 gt_status gt_state_get(const gt_state *state, const char *prefix, const char *name, gt_type type,

@@ -1,7 +1,9 @@
 /* geotrain report RUN-DIR...: one page about runs, and its numbers and figures. */
 #include "cli.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include "geotrain/report.h"
@@ -29,6 +31,25 @@ static gt_status write_all(const gt_report *report, const outputs *to) {
   return GT_OK;
 }
 
+/* Refuses to overwrite a file that gt_report_open reads. */
+static gt_status check_output(const char *out, char *const *run_dirs, size_t n) {
+  char input[PATH_MAX];
+  for (size_t r = 0; out && r < n; r++) {
+    DIR *dir = opendir(run_dirs[r]);
+    gt_status status = GT_OK;
+    for (struct dirent *e; status == GT_OK && dir && (e = readdir(dir));) {
+      const char *end = strrchr(e->d_name, '.');
+      snprintf(input, sizeof input, "%s/%s", run_dirs[r], e->d_name);
+      if (end && (strcmp(end, ".jsonl") == 0 || strcmp(e->d_name, "job.yaml") == 0 ||
+                  strcmp(e->d_name, "summary.json") == 0))
+        status = gt_output_may_replace(out, input, NULL, NULL);
+    }
+    if (dir) closedir(dir);
+    GT_TRY(status);
+  }
+  return GT_OK;
+}
+
 const struct option gt_options_report[] = {{"out", required_argument, NULL, 'o'},
                                            {"csv", required_argument, NULL, 'c'},
                                            {"json", required_argument, NULL, 'j'},
@@ -51,6 +72,9 @@ gt_status gt_cmd_report(int argc, char **argv) {
     else
       return gt_option_refused(argc, argv, "report");
   }
+  const char *const files[] = {to.html, to.csv, to.json};
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+    GT_TRY(check_output(files[i], argv + optind, (size_t)(argc - optind)));
   GT_TRY(gt_report_open(&report, argv + optind, (size_t)(argc - optind)));
   const gt_status status = write_all(report, &to);
   gt_report_close(report);

@@ -155,7 +155,7 @@ refused 4 "a cut checkpoint" 'cut.h5: it ends after' cut.h5 new.safetensors
 refused 4 "no checkpoint" 'no.h5' no.h5 new.safetensors
 refused 4 "data instead of a checkpoint" 'data.h5' data.h5 new.safetensors
 refused 3 "a folder that is not there" 'nowhere/new.safetensors: cannot be written \(No such file' "$good" nowhere/new.safetensors
-refused 3 "a folder in the way" 'lenet5: cannot be written \(Is a directory' "$good" lenet5
+refused 2 "a folder in the way" 'lenet5 is a folder; expected the name of a file to write' "$good" lenet5
 refused 2 "the checkpoint itself" 'is both the input and the output' "$good" "$good"
 refused 2 "the checkpoint itself, with --force" 'is both the input and the output' --force "$good" "$good"
 cp data.h5 notes.h5

@@ -141,4 +141,17 @@ report 2
 check "no run" grep -q '0 run directories are given; expected 1 to 12' err
 report 2 'a&b' --out missing/x.html
 check "a folder that is missing" grep -q 'missing/x.html cannot be written: No such file' err
+cp -r 'a&b' kept
+for file in summary.json job.yaml east.jsonl; do
+  report 2 kept --json kept/$file
+  check "$file of a run is no output" cmp kept/$file "a&b/$file"
+done
+mkfifo fifo && cat fifo >from-fifo &
+reader=$!
+report 0 'a&b' --csv fifo
+wait $reader
+check "numbers go into a pipe" cmp from-fifo one.csv
+check "the pipe is still there" [ -p fifo ]
+ln -s page.html link.html && report 0 'a&b' --out link.html
+check "a page goes to where a link leads" [ -L link.html -a -s page.html ]
 finish
