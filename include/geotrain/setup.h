@@ -200,9 +200,10 @@ void gt_setup_close_kept(gt_kept *kept);
    are finite.  Local. */
 const char *gt_setup_nonfinite(const gt_state *state);
 /* Adds the meaning of the model's input and output to the state of a model file: the normalisation
-   of images, data/mean and data/std, or the vocabulary of a text, data/merges; and the names of the
-   classes, data/class_names, and the columns of a table, data/columns.  Local. */
+   of images, data/mean and data/std; the vocabulary of a text, data/merges, or the hash of that of
+   words, data/vocabulary_sha256; the columns of a table, data/columns; and the names of the
+   classes, data/class_names.  Local. */
 void gt_setup_save_data(const gt_run *run, gt_state *state);
-/* Compares a model file's data with the run's.  GT_ERR_CKPT: the file's model was trained with a
-   different normalisation or vocabulary.  Local. */
+/* Compares a model file's data with the run's.  GT_ERR_CKPT: an item of gt_setup_save_data differs.
+   Older files lack some.  Local. */
 gt_status gt_setup_check_data(const gt_run *run, const gt_state *state);

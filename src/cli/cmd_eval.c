@@ -54,6 +54,36 @@ static gt_status match_shape(const gt_cli_model *model, const gt_dataset_info *d
   return GT_OK;
 }
 
+/* Ids and columns must mean the same as in training, as far as both files describe them. */
+static gt_status match_ids(const gt_cli_model *model, const gt_dataset *dataset,
+                           const char *data_path) {
+  const gt_tokens *tokens = gt_dataset_tokens(dataset);
+  const char *vocabulary = gt_dataset_describe(dataset)->vocabulary_sha256;
+  gt_state here = {0};
+  char *columns;
+  size_t n;
+  GT_TRY(gt_dataset_columns(dataset, &columns, &n));
+  if (columns) gt_state_add(&here, "data/", "columns", GT_TYPE_U8, columns, n);
+  if (!columns && *vocabulary)
+    gt_state_add(&here, "data/", "vocabulary_sha256", GT_TYPE_U8, (char *)(uintptr_t)vocabulary,
+                 strlen(vocabulary));
+  if (tokens) {
+    const int64_t *merges = gt_tokens_merges(tokens, &n);
+    gt_state_add(&here, "data/", "merges", GT_TYPE_I64, (int64_t *)(uintptr_t)merges, 2 * n);
+  }
+  const gt_state_item *item = gt_state_changed(&here, &model->state);
+  const gt_status status =
+      item ? GT_FAIL(GT_ERR_DATA,
+                     "%s was imported with other columns, words or tokens than the data of the "
+                     "model of %s (%s differs); expected an import by the schema or vocabulary of "
+                     "that data",
+                     data_path, model->path, item->name)
+           : GT_OK;
+  gt_state_close(&here);
+  gt_free(columns);
+  return status;
+}
+
 /* Numbers the classes of the data set as the model does, if both have names. */
 static gt_status number_classes(const gt_cli_model *model, gt_dataset *dataset) {
   gt_class_names names;
@@ -189,6 +219,7 @@ static gt_status run(gt_cli_model *model, const char *data_path, const eval_opti
   const gt_dataset_info *about = gt_dataset_describe(dataset);
   gt_status status = number_classes(model, dataset);
   if (status == GT_OK) status = match_shape(model, about, data_path);
+  if (status == GT_OK) status = match_ids(model, dataset, data_path);
   if (status == GT_OK) status = normalise(dataset, model->path, &model->state);
   if (status == GT_OK)
     status = gt_loader_create(&loader, dataset, GT_SPLIT_TEST, NULL, about->ntest);

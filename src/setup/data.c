@@ -434,17 +434,26 @@ gt_status gt_setup_loader_held(const gt_run *run, gt_loader **out) {
   return gt_loader_create(out, run->dataset, GT_SPLIT_TRAIN, run->held.samples, run->held.n);
 }
 
-void gt_setup_save_data(const gt_run *run, gt_state *state) {
+/* Adds the meaning of ids and columns. */
+static void save_ids(const gt_run *run, gt_state *state) {
+  const char *vocabulary = run->data.vocabulary_sha256;
   size_t n;
   if (run->data.text) {
     const int64_t *merges = merges_of(run, &n);
     gt_state_add(state, "data/", "merges", GT_TYPE_I64, (int64_t *)(uintptr_t)merges, n);
   }
+  if (run->columns)
+    gt_state_add(state, "data/", "columns", GT_TYPE_U8, run->columns, run->columns_bytes);
+  else if (*vocabulary)
+    gt_state_add(state, "data/", "vocabulary_sha256", GT_TYPE_U8, (char *)(uintptr_t)vocabulary,
+                 strlen(vocabulary));
+}
+
+void gt_setup_save_data(const gt_run *run, gt_state *state) {
+  save_ids(run, state);
   if (run->class_names)
     gt_state_add(state, "data/", "class_names", GT_TYPE_U8, run->class_names,
                  run->class_names_bytes);
-  if (run->columns)
-    gt_state_add(state, "data/", "columns", GT_TYPE_U8, run->columns, run->columns_bytes);
   if (!run->data.scaled) return;
   gt_state_add(state, "data/", "mean", GT_TYPE_F32, (float *)gt_dataset_mean(run->dataset),
                run->data.c);
@@ -452,38 +461,27 @@ void gt_setup_save_data(const gt_run *run, gt_state *state) {
                run->data.c);
 }
 
-/* True if the item differs from `here`.  Older files do not have this item. */
-static bool differs(const gt_run *run, const gt_state *state, const char *name, const float *here) {
-  const gt_state_item *item = gt_state_find(state, "data/", name);
-  return item && (item->type != GT_TYPE_F32 || item->count != run->data.c ||
-                  memcmp(item->data, here, run->data.c * sizeof *here) != 0);
-}
-
-static gt_status check_merges(const gt_run *run, const gt_state *state) {
-  const gt_state_item *item = gt_state_find(state, "data/", "merges");
-  size_t n = 0;
-  if (!item || !run->data.text) return GT_OK;
-  const int64_t *here = merges_of(run, &n);
-  if (item->type == GT_TYPE_I64 && item->count == n &&
-      memcmp(item->data, here, n * sizeof *here) == 0)
-    return GT_OK;
-  return GT_FAIL(
-      GT_ERR_CKPT,
-      "it was trained on a text with another vocabulary than that of %s; expected the data that it "
-      "began with",
-      gt_data_path(run->job, reads(run) ? run->roles.region_id : gt_data_first(run->job)));
+/* Compares the items that both have, and closes `here`. */
+static gt_status compare(const gt_run *run, gt_state *here, const gt_state *state) {
+  const gt_state_item *item = gt_state_changed(here, state);
+  const size_t region = reads(run) ? run->roles.region_id : gt_data_first(run->job);
+  const gt_status status =
+      item ? GT_FAIL(GT_ERR_CKPT,
+                     "its %s differs from that of %s; expected the data with which it was trained",
+                     item->name, gt_data_path(run->job, region))
+           : GT_OK;
+  gt_state_close(here);
+  return status;
 }
 
 gt_status gt_setup_check_data(const gt_run *run, const gt_state *state) {
-  char text[256];
-  GT_TRY(check_merges(run, state));
-  if (!run->data.scaled) return GT_OK;
-  if (!differs(run, state, "mean", gt_dataset_mean(run->dataset)) &&
-      !differs(run, state, "std", gt_dataset_std(run->dataset)))
-    return GT_OK;
-  describe(run->dataset, text, sizeof text);
-  return GT_FAIL(GT_ERR_CKPT,
-                 "it was trained with another normalisation than by %s; "
-                 "expected the data that it began with",
-                 text);
+  gt_state here = {0};
+  gt_setup_save_data(run, &here);
+  return compare(run, &here, state);
+}
+
+gt_status gt_setup_check_ids(const gt_run *run, const gt_state *state) {
+  gt_state here = {0};
+  save_ids(run, &here);
+  return compare(run, &here, state);
 }

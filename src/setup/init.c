@@ -23,6 +23,22 @@ static gt_status take_init(const gt_ckpt_source *from, bool buffers, const gt_pa
   return GT_OK;
 }
 
+/* Ids and columns must mean the same as in training.  Other classes are allowed. */
+static gt_status check_data(const gt_run *run, const gt_state *state) {
+  const gt_state_item *names = gt_state_find(state, "data/", "class_names");
+  if (gt_setup_check_ids(run, state) != GT_OK)
+    return GT_FAIL(GT_ERR_CKPT, "train.init %s: %s, or an import by their schema or vocabulary",
+                   run->job->train.init, gt_error_text());
+  if (run->roles.is_lead && names && run->class_names &&
+      (names->count != run->class_names_bytes ||
+       memcmp(names->data, run->class_names, names->count) != 0))
+    gt_log(GT_LOG_WARN,
+           "train.init %s: its classes have other names, or another order, than those of this job; "
+           "its last layer is taken over all the same",
+           run->job->train.init);
+  return GT_OK;
+}
+
 static gt_status read_checkpoint(const gt_run *run) {
   const gt_arrays *a = gt_graph_arrays(run->graph), *whole = gt_graph_arrays(run->model);
   const gt_region_part *part = run->pipe ? &run->pipe->parts[run->roles.region_id] : NULL;
@@ -43,6 +59,7 @@ static gt_status read_checkpoint(const gt_run *run) {
                      "train.init %s holds only the stages of region %s; expected the whole model, "
                      "final.h5 of the pipeline's run",
                      path, info.region);
+  if (status == GT_OK) status = check_data(run, &state);
   if (status == GT_OK)
     status = take_init(from, false, part ? &part->params : NULL, whole->params.n, a->params);
   if (status == GT_OK)

@@ -36,6 +36,8 @@ void gt_setup_open_precision(gt_run *run, const gt_kernels *kernels);
    differences once.  Collective over the world. */
 void gt_setup_gather_builds(gt_run *run);
 
+/* As gt_setup_check_data, for what ids and columns mean only. */
+gt_status gt_setup_check_ids(const gt_run *run, const gt_state *state);
 /* init.c: reads train.init into the run's graph.  An error is only a warning if the run resumes
    from a checkpoint.  Local; GT_ERR_CKPT. */
 gt_status gt_setup_init_params(gt_run *run);

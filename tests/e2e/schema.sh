@@ -54,6 +54,10 @@ for files in right again renamed; do
   train "$files" 6 job.yaml --run-dir $files $(files $files)
   ended "$files" 0
 done
+echo '{"geotrain_data_schema":1,"classes":["eel","dog","cat","bee","ant"]}' >turned.json
+for r in 0 1 2; do "$GEOTRAIN" data classes renamed-$r.h5 turned-$r.h5 --schema turned.json >/dev/null && mv turned-$r.h5 renamed-$r.h5; done
+train "resume with renumbered classes" 6 job.yaml --run-dir renamed $(files renamed) --resume --set train.until.epochs=2
+ended "resume with renumbered classes" 4 'its data/class_names differs from that of renamed-[012].h5'
 train union 6 job.yaml --run-dir union $(files own) --set data.classes=union
 ended "data.classes union" 0
 check "data.classes union: the same bits" same "$(field union params_sha256)" "$(field right params_sha256)"
@@ -87,6 +91,7 @@ for k, cities in enumerate(("abc", "bcde")):
             age, city = r.randrange(18 + 20 * k, 70 + 20 * k), r.choice(cities)
             out.write(",".join([str(age), city] if k == 0 else [city, str(age)]) + f",{int(age > 50)}\n")
 PY
+awk -F, -v OFS=, '{ print $2, $1, $3 }' t0.csv >turned.csv
 cat >table.yaml <<'YAML'
 name: table
 model: {name: deepfm}
@@ -105,6 +110,21 @@ for as in ids numbers; do
   for k in 0 1; do "$GEOTRAIN" data import csv t$k.csv $as-$k.h5 --label y --as $as --schema $as.json >out 2>err || fail "import t$k" "$(cat err)"; done
   train "$as with a schema" 4 table.yaml --run-dir $as "${sets[@]}"
   ended "$as with a schema" 0
+  # the same table with its columns in another order: of one shape, with other meanings
+  for k in 0 1; do "$GEOTRAIN" data import csv $([ $k = 0 ] && echo t0.csv || echo turned.csv) one-$k.h5 --label y --as $as >out 2>err || fail "import $k" "$(cat err)"; done
+  one=(--set "model.name=$model" --set data.path=one.h5 --set data.partition.by=shares)
+  cp one-0.h5 one.h5
+  train "$as, one file" 4 table.yaml --run-dir one-$as "${one[@]}"
+  ended "$as, one file" 0
+  plain eval one-$as one-0.h5
+  ended "$as: eval" 0
+  plain eval one-$as one-1.h5
+  ended "$as: eval with other columns" 3 'one-1.h5 was imported with other columns, words or tokens than the data of the model of one-'$as'/final.h5 \(data/columns differs\)'
+  cp one-1.h5 one.h5
+  train "$as: resume with other columns" 4 table.yaml --run-dir one-$as "${one[@]}" --resume --set train.until.epochs=2
+  ended "$as: resume with other columns" 4 'its data/columns differs from that of one.h5; expected the data with which it was trained'
+  train "$as: train.init with other columns" 4 table.yaml --run-dir two-$as "${one[@]}" --set train.init=one-$as/final.h5
+  ended "$as: train.init with other columns" 4 'train.init one-'$as'/final.h5: its data/columns differs from that of one.h5; .*, or an import by their schema'
 done
 
 # ---- words of errors ------------------------------------------------------------------------------

@@ -90,7 +90,9 @@ ended "checked before" 3 'samples are windows of a text'
 "$GEOTRAIN" data import text "$GEOTRAIN_SOURCE/README.md" other.h5 --length 11 --vocabulary 280 >/dev/null
 cp pairs.h5 before.h5 && cp other.h5 pairs.h5
 train "resumed with another vocabulary" 4 job.yaml --run-dir pairs --resume --set data.path=pairs.h5 --set train.until.steps=230
-ended "resumed with another vocabulary" 4 'it was trained on a text with another vocabulary than that of pairs.h5'
+ended "resumed with another vocabulary" 4 'its data/merges differs from that of pairs.h5'
+plain eval pairs pairs.h5
+ended "scored on another vocabulary" 3 'pairs.h5 was imported with other columns, words or tokens than the data of the model of pairs/final.h5'
 cp before.h5 pairs.h5
 train "regions with two vocabularies" 4 job.yaml --run-dir bad --set data.path=pairs.h5 --set regions.1.data.path=other.h5
 ended "regions with two vocabularies" 3 'vocabulary [0-9a-f]{8} \(other.h5\), region east .*; all regions need the same'

@@ -210,7 +210,13 @@ static void test_kept_with_a_model(void) {
   gt_state changed = {0};
   gt_state_add(&changed, "data/", "mean", GT_TYPE_F32, another, 1);
   must_fail(gt_setup_check_data(&run, &changed), GT_ERR_CKPT,
-            "it was trained with another normalisation than by mean 0.25, std 0.5");
+            "its data/mean differs from that of ");
+  gt_state_close(&changed);
+  gt_state_add(&changed, "data/", "columns", GT_TYPE_U8, "{}", 2);
+  must(gt_setup_check_data(&run, &changed)); /* the data set has no columns */
+  run.columns = gt_strdup("[]");
+  run.columns_bytes = 2;
+  must_fail(gt_setup_check_data(&run, &changed), GT_ERR_CKPT, "its data/columns differs from that");
   gt_state_close(&changed);
   gt_state_close(&state);
   end();
