@@ -264,9 +264,10 @@ gt_status gt_data_open(gt_dataset **out, const gt_job *job, size_t region);
    it. */
 size_t gt_data_namesake(const gt_job *job, size_t region);
 /* Joins the class names of all regions with data, in their order, for data.classes union; the
-   caller frees all->text.  names: nregions; n 0: the classes have no names.  GT_ERR_DATA: those of
-   a region. */
-gt_status gt_data_unite(const gt_job *job, const gt_class_names *names, gt_class_names *all);
+   caller frees all->text.  names: nregions; n 0: the classes have no names.  infos: nregions; a
+   region with h 0 is left out (NULL: none).  GT_ERR_DATA: a region has no names. */
+gt_status gt_data_unite(const gt_job *job, const gt_class_names *names,
+                        const gt_dataset_info *infos, gt_class_names *all);
 /* Finds the regions that read the same training samples, under any paths: files[r] is the first
    region that reads those of region r; r itself if it has no data.  infos, files: one entry per
    region.  GT_ERR_DATA names the regions if shape, classes, class names or type differ, or if

@@ -33,10 +33,11 @@ size_t gt_data_first(const gt_job *job) {
   return r;
 }
 
-gt_status gt_data_unite(const gt_job *job, const gt_class_names *names, gt_class_names *all) {
+gt_status gt_data_unite(const gt_job *job, const gt_class_names *names,
+                        const gt_dataset_info *infos, gt_class_names *all) {
   *all = (gt_class_names){0};
   for (size_t r = 0; r < job->nregions; r++) {
-    if (!gt_job_reads(job, r)) continue;
+    if (!gt_job_reads(job, r) || (infos && !infos[r].h)) continue;
     if (names[r].n == 0)
       return GT_FAIL(GT_ERR_DATA,
                      "data.classes is union, and the classes of region %s (%s) have no names; "

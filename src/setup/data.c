@@ -131,7 +131,7 @@ static gt_status unite_classes(gt_run *run) {
     names[r] = (gt_class_names){.text = texts + r * (most + 1), .bytes = bytes[r]};
     for (size_t i = 0; i < bytes[r]; i++) names[r].n += names[r].text[i] == '\0';
   }
-  gt_status status = gt_data_unite(run->job, names, &all);
+  gt_status status = gt_data_unite(run->job, names, NULL, &all);
   if (status == GT_OK) say_union(run->job, names, all.n);
   if (status == GT_OK && reads(run)) {
     status = gt_dataset_number_classes(run->dataset, &all, "the union");

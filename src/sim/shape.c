@@ -43,16 +43,21 @@ static gt_status open_files(const gt_job *job, gt_dataset **opened, gt_dataset_i
   return GT_OK;
 }
 
-/* Numbers the classes of all regions that were opened by the union of their names. */
+/* Returns the file of a region that was opened: its own, or that of an earlier region. */
+static gt_dataset *file_of(const gt_job *job, gt_dataset **opened, size_t region) {
+  return opened[region] ? opened[region] : opened[gt_data_namesake(job, region)];
+}
+
+/* Numbers the classes of all regions that were opened (infos[].h) by the union of their names. */
 static gt_status unite(const gt_job *job, gt_dataset **opened, gt_dataset_info *infos) {
   if (job->data.classes == GT_CLASSES_SAME) return GT_OK;
   gt_class_names *names = GT_NEW_ARRAY(gt_class_names, job->nregions), all = {0};
   for (size_t r = 0; r < job->nregions; r++)
-    if (gt_job_reads(job, r)) names[r] = *gt_dataset_class_names(opened[gt_data_namesake(job, r)]);
-  gt_status status = gt_data_unite(job, names, &all);
+    if (infos[r].h) names[r] = *gt_dataset_class_names(file_of(job, opened, r));
+  gt_status status = gt_data_unite(job, names, infos, &all);
   for (size_t r = 0; r < job->nregions && status == GT_OK; r++) {
     if (opened[r]) status = gt_dataset_number_classes(opened[r], &all, "the union");
-    if (gt_job_reads(job, r)) infos[r] = *gt_dataset_describe(opened[gt_data_namesake(job, r)]);
+    if (infos[r].h) infos[r] = *gt_dataset_describe(file_of(job, opened, r));
   }
   gt_free(all.text);
   gt_free(names);
@@ -64,7 +69,7 @@ static gt_status divide(gt_sim_shape *out, const gt_job *job, gt_dataset **opene
   for (size_t r = 0; r < job->nregions; r++) {
     gt_data_samples part, held;
     if (!gt_job_reads(job, r)) continue;
-    gt_dataset *dataset = opened[gt_data_namesake(job, r)];
+    gt_dataset *dataset = file_of(job, opened, r);
     GT_TRY(gt_data_part(job, files, r, gt_dataset_labels(dataset, GT_SPLIT_TRAIN),
                         gt_dataset_describe(dataset)->ntrain, &part, &held));
     out->samples[r] = (int64_t)part.n;
@@ -275,7 +280,7 @@ static gt_status check_fit(check *c) {
   gt_sim_shape shape = {.samples = GT_NEW_ARRAY(int64_t, c->job->nregions),
                         .held = GT_NEW_ARRAY(int64_t, c->job->nregions)};
   size_t *files = GT_NEW_ARRAY(size_t, c->job->nregions);
-  gt_status status = c->naway == 0 ? unite(c->job, c->opened, c->infos) : GT_OK;
+  gt_status status = unite(c->job, c->opened, c->infos);
   assume_away(c);
   if (status == GT_OK) status = gt_data_files(c->job, c->infos, files);
   if (status == GT_OK && c->naway == 0) status = divide(&shape, c->job, c->opened, files);

@@ -33,6 +33,12 @@ check "no data on other hosts: the verdict" grep -q '^check: ok as far as this m
 looked "no data on this host" 3 'none.h5' --check --set "$far" --set "regions.1.hosts=[$(hostname)]" --set 'regions.0.hosts=[elsewhere]'
 looked "no data on a machine that submits" 0 '' --check=here --set "$far"
 looked "a model for other data, though one file is away" 3 'deepfm takes ids' --check --set "$far" "${away[@]}" --set model.name=deepfm
+for k in 2 3; do "$GEOTRAIN" data synth n$k.h5 --classes $k --train 90 --test 30 >data.log 2>&1 || fail "data" "$(cat data.log)"; done
+"$GEOTRAIN" data classes n2.h5 u2.h5 0=cat 1=dog >data.log && "$GEOTRAIN" data classes n3.h5 u3.h5 0=cat 1=eel 2=fox >data.log
+union=(--set data.classes=union --set data.partition.by=file --set 'regions.2={name: north, ranks: 2, data: {path: none.h5}}'
+  --set regions.0.data.path=u2.h5)
+looked "a union of classes, one file of which is away" 0 'check: ok as far as' --check=here "${union[@]}" --set regions.1.data.path=u3.h5
+looked "classes without names, one file of which is away" 3 'the classes of region west .n3.h5. have no names' --check=here "${union[@]}" --set regions.1.data.path=n3.h5
 looked "no such check" 2 'use --check or --check=here' --check=there
 
 for _ in {1..200}; do echo 'to be or not to be that is the question'; done >words.txt
