@@ -92,6 +92,10 @@ size_t gt_dataset_count(const gt_dataset *d, gt_split split) {
   return split == GT_SPLIT_TRAIN ? d->info.ntrain : d->info.ntest;
 }
 
+bool gt_dataset_has_norm(const gt_dataset *d) {
+  return d->info.scaled && H5Aexists(d->file, "mean") > 0;
+}
+
 size_t gt_dataset_row_bytes(const gt_dataset *d) {
   return d->info.h * d->info.w * d->info.c * (d->info.input == GT_INPUT_BYTES ? 1 : sizeof(float));
 }

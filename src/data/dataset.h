@@ -31,6 +31,8 @@ void gt_data_sums_add(gt_data_sums *sums, gt_input input, size_t channels, const
 size_t gt_dataset_count(const gt_dataset *dataset, gt_split split);
 /* indexed by gt_input: "uint8", "float32", "int32" */
 extern const char *const gt_data_input_names[3];
+/* True if the file has mean and std. */
+bool gt_dataset_has_norm(const gt_dataset *dataset);
 /* Size in bytes of one sample as stored. */
 size_t gt_dataset_row_bytes(const gt_dataset *dataset);
 /* Sets what info has about the class names. */

@@ -1,5 +1,6 @@
 /* Copies a data set: into one file per region, as if the data had been collected there, each with
-   the mean and std of its own training samples; or with other classes. */
+   the mean and std of its own training samples; or with other classes.  A table without mean and
+   std stays without. */
 #include <stdio.h>
 #include <string.h>
 
@@ -57,7 +58,8 @@ static gt_status write_part(gt_dataset *from, const char *path, const uint32_t *
                                .c = d->c,
                                .features = d->features,
                                .floats = d->input == GT_INPUT_FLOATS,
-                               .schema = schema};
+                               .schema = schema,
+                               .norm_of = !samples || !gt_dataset_has_norm(from) ? from : NULL};
   gt_data_store *to;
   GT_TRY(gt_data_store_create(&to, path, &shape));
   gt_status status = copy(from, to, GT_SPLIT_TRAIN, samples, n);
@@ -111,14 +113,22 @@ gt_status gt_data_split(const char *path, const gt_partition *p, gt_tests tests,
 /* ---- classes --------------------------------------------------------------------------------- */
 
 /* Appends the new name of a class to `to`, and marks the text OLD=NEW that names it. */
-static void rename_one(gt_class_names *to, const char *name, const char *const *renames, size_t n,
-                       bool *used) {
+static gt_status rename_one(gt_class_names *to, const char *name, const char *const *renames,
+                            size_t n, bool *used) {
   const size_t length = strlen(name);
-  const char *now = name;
-  for (size_t i = 0; i < n; i++)
-    if (strncmp(renames[i], name, length) == 0 && renames[i][length] == '=')
-      now = renames[i] + length + 1, used[i] = true;
-  gt_class_names_add(to, now);
+  const char *now = NULL;
+  for (size_t i = 0; i < n; i++) {
+    if (strncmp(renames[i], name, length) != 0 || renames[i][length] != '=') continue;
+    if (now)
+      return GT_FAIL(GT_ERR_JOB, "data classes names class `%s` twice; expected one OLD=NEW each",
+                     name);
+    now = renames[i] + length + 1;
+    used[i] = true;
+    if (!*now)
+      return GT_FAIL(GT_ERR_JOB, "data classes has `%s`; expected a name behind =", renames[i]);
+  }
+  gt_class_names_add(to, now ? now : name);
+  return GT_OK;
 }
 
 /* Lists the classes with their new names; those without names have their numbers. */
@@ -129,18 +139,21 @@ static gt_status rename_all(gt_class_names *to, const gt_dataset *from, const ch
   const char *name = own->text;
   char number[24];
   size_t k = 0;
-  if (from->info.text || (own->n == 0 && from->info.classes > UNNAMED_MAX))
+  if (from->info.text)
+    return GT_FAIL(GT_ERR_DATA, "%s: is a text, which has no classes", from->path);
+  if (own->n == 0 && from->info.classes > UNNAMED_MAX)
     return GT_FAIL(GT_ERR_DATA, "%s: has %zu classes without names; expected at most %d",
                    from->path, from->info.classes, UNNAMED_MAX);
   bool *used = GT_NEW_ARRAY(bool, n);
-  for (; k < from->info.classes; k++) {
+  gt_status status = GT_OK;
+  for (; k < from->info.classes && status == GT_OK; k++) {
     snprintf(number, sizeof number, "%zu", k);
-    rename_one(to, own->n > 0 ? name : number, renames, n, used);
+    status = rename_one(to, own->n > 0 ? name : number, renames, n, used);
     if (own->n > 0) name += strlen(name) + 1;
   }
   for (k = 0; k < n && used[k];) k++;
   gt_free(used);
-  if (k == n) return GT_OK;
+  if (status != GT_OK || k == n) return status;
   return GT_FAIL(GT_ERR_JOB,
                  "data classes has `%s`; expected OLD=NEW with the name of a class of %s, which "
                  "`geotrain data info` lists",

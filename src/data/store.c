@@ -87,7 +87,8 @@ gt_status gt_data_store_create(gt_data_store **out, const char *path, const gt_d
   s->path = gt_strdup(path);
   s->temporary = gt_alloc(size, 1);
   s->input = shape->features ? GT_INPUT_IDS : shape->floats ? GT_INPUT_FLOATS : GT_INPUT_BYTES;
-  if (s->input == GT_INPUT_BYTES || (s->input == GT_INPUT_FLOATS && shape->h == 1 && shape->w == 1))
+  if (!shape->norm_of && (s->input == GT_INPUT_BYTES ||
+                          (s->input == GT_INPUT_FLOATS && shape->h == 1 && shape->w == 1)))
     s->sums = gt_data_sums_open(shape->c);
   gt_status status = create_file(s, size);
   if (status == GT_OK) status = create_split(s, GT_SPLIT_TRAIN);
@@ -135,18 +136,23 @@ static bool write_attr(hid_t file, const char *name, hid_t stored, hid_t memory,
   return ok;
 }
 
+static bool write_norm(gt_data_store *s, const float *mean, const float *std) {
+  return write_attr(s->file, "mean", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, 1, s->shape.c, mean) &&
+         write_attr(s->file, "std", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, 1, s->shape.c, std);
+}
+
 /* Writes mean and std of scaled samples, or the number of ids. */
 static bool write_input(gt_data_store *s) {
   const size_t channels = s->shape.c;
+  const gt_dataset *of = s->shape.norm_of;
   int64_t features = (int64_t)s->shape.features;
   if (features)
     return write_attr(s->file, "features", H5T_STD_I64LE, H5T_NATIVE_INT64, 0, 1, &features);
+  if (of) return !gt_dataset_has_norm(of) || write_norm(s, of->mean, of->std);
   if (!s->sums.sums) return true;
   float *norm = GT_NEW_ARRAY(float, 2 * channels);
   gt_data_moments(s->input, s->sums.sums, channels, norm, norm + channels);
-  bool ok =
-      write_attr(s->file, "mean", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, 1, channels, norm) &&
-      write_attr(s->file, "std", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, 1, channels, norm + channels);
+  const bool ok = write_norm(s, norm, norm + channels);
   gt_free(norm);
   return ok;
 }
@@ -273,7 +279,7 @@ static gt_status map_labels(gt_data_store *s, gt_split split) {
   for (size_t first = 0; first < s->shape.n[split] && status == GT_OK; first += BLOCK) {
     const size_t n = s->shape.n[split] - first < BLOCK ? s->shape.n[split] - first : BLOCK;
     status = gt_data_h5_read_rows(s->y[split], s->path, "y", H5T_NATIVE_INT32, first, n, labels);
-    for (size_t i = 0; i < n; i++) labels[i] = s->map[labels[i]];
+    for (size_t i = 0; i < n && status == GT_OK; i++) labels[i] = s->map[labels[i]];
     if (status == GT_OK) status = gt_data_store_labels(s, split, first, n, labels);
   }
   gt_free(labels);

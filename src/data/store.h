@@ -12,7 +12,8 @@ typedef struct gt_data_store gt_data_store;
 typedef struct {
   size_t n[2], h, w, c, features;
   bool floats;
-  const gt_schema *schema; /* numbers the classes; NULL: none */
+  const gt_schema *schema;   /* numbers the classes; NULL: none */
+  const gt_dataset *norm_of; /* has the mean and std; NULL: those of the samples */
 } gt_data_shape;
 
 /* Creates OUT with both splits.  GT_ERR_DATA with the path and the reason. */

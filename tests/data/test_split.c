@@ -198,5 +198,55 @@ static void test_other_files_stay(void) {
   assert_int_equal(gt_data_split(path, &p, GT_TESTS_ALL, NULL, false, wrote), GT_OK);
 }
 
+/* Copies with other classes keep mean and std; a table without them stays without. */
+static void test_norm(void) {
+  static const char *const renames[] = {"0=zero", "0=one"};
+  const char *path = make(), *copy = scratch("copy.h5");
+  const float mean = 0.485F, std = 0.229F;
+  hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+  hid_t attrs[2] = {H5Aopen(file, "mean", H5P_DEFAULT), H5Aopen(file, "std", H5P_DEFAULT)};
+  assert_true(H5Awrite(attrs[0], H5T_NATIVE_FLOAT, &mean) >= 0 &&
+              H5Awrite(attrs[1], H5T_NATIVE_FLOAT, &std) >= 0);
+  for (int i = 0; i < 2; i++) H5Aclose(attrs[i]);
+  H5Fclose(file);
+  assert_int_equal(gt_data_classes(path, copy, renames, 1, NULL), GT_OK);
+  gt_dataset *dataset = open_file(copy);
+  assert_true(*gt_dataset_mean(dataset) == mean && *gt_dataset_std(dataset) == std);
+  gt_dataset_close(dataset);
+  assert_failed(gt_data_classes(path, copy, renames, 2, NULL), GT_ERR_JOB,
+                "data classes names class `0` twice");
+  assert_failed(gt_data_classes(path, copy, (const char *const[]){"0="}, 1, NULL), GT_ERR_JOB,
+                "data classes has `0=`; expected a name behind =");
+}
+
+/* Returns whether the file has the attribute `mean`. */
+static bool has_mean(const char *path) {
+  hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+  const bool has = H5Aexists(file, "mean") > 0;
+  H5Fclose(file);
+  return has;
+}
+
+static void test_no_norm(void) {
+  const char *table = scratch("table.csv"), *path = scratch("table.h5");
+  char text[1024] = "a,b,y\n";
+  for (int i = 0; i < 60; i++) sprintf(text + strlen(text), "%d,%d,%d\n", i, 60 - i, i % 2);
+  scratch_write(table, text, strlen(text));
+  assert_int_equal(gt_data_import("csv", &table, 1, path,
+                                  &(gt_import_options){.label = "y", .as = "numbers"}, NULL),
+                   GT_OK);
+  assert_int_equal(split(path, GT_PART_SHARES, GT_TESTS_ALL), GT_OK);
+  assert_true(has_mean(written[0]));
+  hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+  H5Adelete(file, "mean");
+  H5Adelete(file, "std");
+  H5Fclose(file);
+  assert_int_equal(split(path, GT_PART_SHARES, GT_TESTS_ALL), GT_OK);
+  assert_false(has_mean(written[0]));
+  assert_int_equal(
+      gt_data_classes(path, scratch("copy.h5"), (const char *const[]){"0=no"}, 1, NULL), GT_OK);
+  assert_false(has_mean(scratch("copy.h5")));
+}
+
 TESTS_BETWEEN(NULL, scratch_remove, test_bytes, test_floats, test_ids, test_sums, test_tests,
-              test_refused, test_other_files_stay)
+              test_refused, test_other_files_stay, test_norm, test_no_norm)
