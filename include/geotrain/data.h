@@ -138,7 +138,9 @@ typedef struct {
      class, drawn by the seed; csv with one file: share of the rows */
   const double *test_share;
   uint64_t seed;
+  bool holds_back;      /* set by gt_data_import: test_share above 0, or seed, is given */
   size_t height, width; /* folder: of all samples; 0: the size that all pictures have */
+  size_t channels;      /* folder: 1 or 3; 0: 1 if all pictures are gray */
   bool strict;          /* folder: refuse pictures that cannot be read; else leave them out */
   /* csv: the column of the labels; the columns to use, with commas between them (NULL: all others);
      rows without a value: refuse (NULL), drop or mean; samples: ids (NULL) or numbers */

@@ -102,7 +102,10 @@ static gt_status take_import_option(void *context, const struct option *option, 
   GT_TRY(parse_count("import", option->name, text, &value));
   if (value == 0)
     return GT_FAIL(GT_ERR_JOB, "data import --%s is 0; expected 1 or more", option->name);
-  *(option->val == 'v'   ? &o->format.vocabulary
+  if (option->val == 'n' && value != 1 && value != 3)
+    return GT_FAIL(GT_ERR_JOB, "data import --channels is %s; expected 1 (gray) or 3 (RGB)", text);
+  *(option->val == 'n'   ? &o->format.channels
+    : option->val == 'v' ? &o->format.vocabulary
     : option->val == 'l' ? &o->format.length
                          : &o->format.seed) = value;
   return GT_OK;
@@ -121,6 +124,7 @@ static const struct option import_table[] = {{"vocabulary", required_argument, N
                                              {"vocabulary-of", required_argument, NULL, 'o'},
                                              {"test-share", required_argument, NULL, 't'},
                                              {"size", required_argument, NULL, 'z'},
+                                             {"channels", required_argument, NULL, 'n'},
                                              {"seed", required_argument, NULL, 'e'},
                                              {"strict", no_argument, NULL, 's'},
                                              {"label", required_argument, NULL, 'b'},
@@ -135,8 +139,8 @@ static gt_status import(int argc, char **argv) {
   import_options o = {{0}, 0, false};
   gt_text_found found = {0};
   GT_TRY(take_options(argc, argv, import_table,
-                      "--vocabulary, --length, --vocabulary-of, --test-share, --size, --seed, "
-                      "--strict, --label, --columns, --missing, --as, --schema and --force",
+                      "--vocabulary, --length, --vocabulary-of, --test-share, --size, --channels, "
+                      "--seed, --strict, --label, --columns, --missing, --as, --schema and --force",
                       take_import_option, &o));
   const int words = argc - optind;
   bool files = false;

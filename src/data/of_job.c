@@ -77,6 +77,9 @@ static bool same_shape(const gt_dataset_info *a, const gt_dataset_info *b) {
    their data differ in kind. */
 static const char *advice(const gt_dataset_info *a, const gt_dataset_info *b) {
   const bool table = a->scaled && a->input == GT_INPUT_FLOATS;
+  if (a->h == b->h && a->w == b->w && a->c + b->c == 4 && a->c != b->c &&
+      a->input == GT_INPUT_BYTES && b->input == GT_INPUT_BYTES)
+    return ": import pictures with one --channels, 1 (gray) or 3 (RGB), in all regions";
   if (a->h != b->h || a->w != b->w || (a->c != b->c && !table) || a->input != b->input ||
       a->text != b->text)
     return "";

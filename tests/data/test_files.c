@@ -210,6 +210,10 @@ static void test_refused(void) {
                "1 uint8 of 3 classes (common.h5); all "
                "regions need the same");
   infos[2].h = 4;
+  infos[2].c = 3;
+  refused(job,
+          "all regions need the same: import pictures with one --channels, 1 (gray) or 3 (RGB)");
+  infos[2].c = 1;
   infos[2].classes = 4;
   refused(job, "region c has samples of 4 x 5 x 1 uint8 of 4 classes (own.h5)");
   refused(job, "all regions need the same: number classes, ids and columns alike: `geotrain data "

@@ -255,8 +255,101 @@ static void test_refused(void) {
                 "t/test/c: is a class that ");
   assert_failed(import_pictures("t", (gt_import_options){.length = 3}), GT_ERR_JOB,
                 "data import --length is not an option of format folder; --test-share, --size, "
-                "--seed, --strict and --schema are");
+                "--channels, --seed, --strict and --schema are");
+  put("t/test/a/1.png", 3, 1);
+  unlink(scratch("t/test/c/1.png"));
+  rmdir(scratch("t/test/c"));
+  assert_failed(import_pictures("t", (gt_import_options){.seed = 5}), GT_ERR_JOB,
+                "data import has --test-share or --seed, and ");
+}
+
+/* A schema knows the classes that a region lacks, and those of its test split only. */
+static void test_schema(void) {
+  static const char text[] = "{\"geotrain_data_schema\":1,\"classes\":[\"cat\",\"dog\",\"owl\"]}";
+  scratch_write(scratch("schema.json"), text, sizeof text - 1);
+  const gt_import_options options = {.schema = scratch("schema.json")};
+  put("c/cat/1.png", 1, 1);
+  put("c/cat/2.png", 1, 2);
+  assert_int_equal(import_pictures("c", options), GT_OK);
+  put("o/train/dog/1.png", 1, 1);
+  put("o/train/cat/1.png", 1, 1);
+  put("o/test/owl/1.png", 1, 1);
+  assert_int_equal(import_pictures("o", options), GT_OK);
+  gt_dataset *dataset = open_set();
+  assert_int_equal(gt_dataset_describe(dataset)->classes, 3);
+  assert_int_equal(gt_dataset_labels(dataset, GT_SPLIT_TEST)[0], 2);
+  gt_dataset_close(dataset);
+  put("o/test/fox/1.png", 1, 1);
+  assert_failed(import_pictures("o", options), GT_ERR_DATA, "o/test/fox: is a class that ");
+}
+
+/* Control characters in the names of folders, as of another encoding, become `?`. */
+static void test_names(void) {
+  put("n/train/caf\x82/1.png", 1, 1);
+  put("n/train/tea/1.png", 1, 1);
+  put("n/test/caf\x82/1.png", 1, 1);
+  assert_int_equal(import_pictures("n", (gt_import_options){0}), GT_OK);
+  gt_dataset *dataset = open_set();
+  assert_memory_equal(gt_dataset_class_names(dataset)->text, "caf?\0tea", 9);
+  gt_dataset_close(dataset);
+}
+
+static void test_channels(void) {
+  put("g/a/1.png", 1, 1);
+  put("g/a/2.png", 1, 2);
+  put("g/b/1.png", 3, 1);
+  put("g/b/2.png", 3, 2);
+  for (size_t c = 1; c <= 3; c += 2) {
+    assert_int_equal(import_pictures("g", (gt_import_options){.channels = c}), GT_OK);
+    gt_dataset *dataset = open_set();
+    assert_int_equal(gt_dataset_describe(dataset)->c, c);
+    gt_dataset_close(dataset);
+  }
+}
+
+/* A folder of a split is no class. */
+static void test_layouts(void) {
+  static const char *const splits[] = {"Train", "test", "VAL", "valid", "validation"};
+  char name[64];
+  put("y/a/1.png", 1, 1);
+  put("y/b/1.png", 1, 1);
+  for (size_t i = 0; i < COUNT(splits); i++) {
+    snprintf(name, sizeof name, "y/%s/a/1.png", splits[i]);
+    put(name, 1, 1);
+    assert_failed(import_pictures("y", (gt_import_options){0}), GT_ERR_DATA,
+                  "is a split and no class; expected ");
+    snprintf(name, sizeof name, "y/%s/a/1.png", splits[i]);
+    unlink(scratch(name));
+    snprintf(name, sizeof name, "y/%s/a", splits[i]);
+    rmdir(scratch(name));
+    snprintf(name, sizeof name, "y/%s", splits[i]);
+    rmdir(scratch(name));
+  }
+  put("v/train/a/1.png", 1, 1);
+  put("v/train/b/1.png", 1, 1);
+  put("v/val/a/1.png", 1, 1);
+  put("v/train/a/2.png", 1, 1);
+  put("v/train/b/2.png", 1, 1);
+  assert_int_equal(import_pictures("v", (gt_import_options){0}), GT_OK); /* with a warning */
+}
+
+/* Bytes between the markers of a JPEG file do no harm. */
+static void test_extraneous_bytes(void) {
+  uint8_t pixels[16 * 16 * 3], found[16 * 16 * 3], want[16 * 16 * 3];
+  size_t size;
+  fill(pixels, sizeof pixels, 3);
+  write_jpeg(at("j.jpg"), 16, 16, 3, pixels);
+  assert_int_equal(gt_picture_read(scratch("j.jpg"), 16, 16, 3, want), GT_OK);
+  uint8_t *jpeg = scratch_read(scratch("j.jpg"), &size), *more = gt_alloc(size + 3, 1);
+  memcpy(more, jpeg, 2);
+  memcpy(more + 5, jpeg + 2, size - 2);
+  scratch_write(scratch("j.jpg"), more, size + 3);
+  assert_int_equal(gt_picture_read(scratch("j.jpg"), 16, 16, 3, found), GT_OK);
+  assert_memory_equal(found, want, sizeof want);
+  gt_free(more);
+  gt_free(jpeg);
 }
 
 TESTS_BETWEEN(NULL, scratch_remove, test_lossless, test_held_back, test_scaled, test_depth,
-              test_broken, test_links, test_refused)
+              test_broken, test_links, test_refused, test_schema, test_names, test_channels,
+              test_layouts, test_extraneous_bytes)

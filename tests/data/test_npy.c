@@ -220,4 +220,21 @@ static void test_refused(void) {
                 "n: has none of the arrays x_train.npy");
 }
 
-TESTS_BETWEEN(NULL, scratch_remove, test_types, test_held_back, test_archives, test_refused)
+/* Without room for a test split the import is refused; labels of one class need a schema. */
+static void test_few(void) {
+  static const char text[] = "{\"geotrain_data_schema\":1,\"classes\":[\"cat\",\"dog\"]}";
+  static const uint8_t x[N] = {0};
+  static const int64_t zero[ROWS] = {0};
+  scratch_write(scratch("schema.json"), text, sizeof text - 1);
+  put_x("{'descr': '|u1', 'fortran_order': False, 'shape': (3, 2)}", x, sizeof x);
+  put(scratch("n/y.npy"), 1, INT64_Y, zero, sizeof zero);
+  assert_failed(import_arrays("n", (gt_import_options){0}), GT_ERR_DATA,
+                "n: has no row for the test split; expected more rows, or another --seed");
+  assert_failed(import_arrays("n", all_train), GT_ERR_DATA, "has 1 class; expected 2 or more");
+  assert_int_equal(import_arrays("n", (gt_import_options){.test_share = &none,
+                                                          .schema = scratch("schema.json")}),
+                   GT_OK);
+}
+
+TESTS_BETWEEN(NULL, scratch_remove, test_types, test_held_back, test_archives, test_refused,
+              test_few)

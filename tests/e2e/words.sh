@@ -27,7 +27,7 @@ answers 'a folder that is not there' 3 'nowhere: there is no such folder (No suc
   data import mnist nowhere out.h5
 answers 'a file for a folder' 3 'job.yaml: is a file; expected the folder that holds the files to import' data import cifar job.yaml out.h5
 answers 'an option of another format' 2 'data import --length is not an option of format cifar; --schema is' data import cifar . out.h5 --length 9
-answers 'an option that import lacks' 2 'data import: option `--words` is not known; --vocabulary, --length, --vocabulary-of, --test-share, --size, --seed, --strict, --label, --columns, --missing, --as, --schema and --force are' data import imdb . out.h5 --words 9
+answers 'an option that import lacks' 2 'data import: option `--words` is not known; --vocabulary, --length, --vocabulary-of, --test-share, --size, --channels, --seed, --strict, --label, --columns, --missing, --as, --schema and --force are' data import imdb . out.h5 --words 9
 answers 'a length of no number' 2 'data import --length is `x`; expected a whole number' data import imdb . out.h5 --length x
 answers 'a length of 0' 2 'data import --length is 0; expected 1 or more' data import imdb . out.h5 --length 0
 answers 'text without a file' 2 'data import has 2 arguments; expected text|csv FILE... OUT.h5' data import text out.h5

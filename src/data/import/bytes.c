@@ -148,6 +148,14 @@ gt_status gt_import_ids(const char *source, const gt_schema *schema, size_t *ids
 
 /* ---- samples held back for tests ------------------------------------------------------------- */
 
+gt_status gt_import_keeps_tests(const char *source, const gt_import_options *options) {
+  if (!options->holds_back) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB,
+                 "data import has --test-share or --seed, and %s has test samples of its own; "
+                 "expected no such option",
+                 source);
+}
+
 gt_split gt_import_split_of(const gt_import_options *options, uint64_t row) {
   gt_rng rng = gt_rng_make(options->seed, GT_RNG_HELD_BACK, 1, row);
   return gt_rng_uniform(&rng) < *options->test_share ? GT_SPLIT_TEST : GT_SPLIT_TRAIN;

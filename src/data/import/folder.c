@@ -6,11 +6,12 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "geotrain/data_picture.h"
 #include "import.h"
 
-#define TOLD  5 /* unreadable pictures that are named */
+#define TOLD  1000 /* unreadable pictures that are named */
 #define BLOCK ((size_t)4 << 20)
 
 typedef struct {
@@ -27,8 +28,8 @@ typedef struct {
   gt_class_names names;
   size_t class;  /* of the pictures being found */
   bool found[2]; /* folders of the splits */
-  size_t nignored;
-  char *ignored; /* the first file of these */
+  size_t nignored, nothers;
+  char *ignored, *other; /* the first file of these; the first folder besides the splits */
   size_t h, w, c;
   gt_data_store *store;
 } folder;
@@ -39,21 +40,40 @@ static int by_name(const FTSENT **a, const FTSENT **b) {
   return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-static size_t class_of(const folder *f, const char *name) {
-  const char *at = f->names.text;
+static size_t class_of(const gt_class_names *names, const char *name) {
+  const char *at = names->text;
   size_t i = 0;
-  for (; i < f->names.n && strcmp(at, name) != 0; i++) at += strlen(at) + 1;
+  for (; i < names->n && strcmp(at, name) != 0; i++) at += strlen(at) + 1;
   return i;
 }
 
-/* Begins a class; the training split names the classes. */
-static gt_status take_class(folder *f, const FTSENT *e, gt_split split) {
-  if (split == GT_SPLIT_TRAIN) gt_class_names_add(&f->names, e->fts_name);
-  f->class = class_of(f, e->fts_name);
+/* The training split names the classes; a schema also has those of the test split. */
+static gt_status find_class(folder *f, const char *path, const char *name, gt_split split) {
+  const gt_schema *schema = f->options->names;
+  const bool known = schema && class_of(&schema->classes, name) < schema->classes.n;
+  if (split == GT_SPLIT_TRAIN || (known && class_of(&f->names, name) == f->names.n))
+    gt_class_names_add(&f->names, name);
+  f->class = class_of(&f->names, name);
   if (f->class < f->names.n) return GT_OK;
   return GT_FAIL(GT_ERR_DATA,
-                 "%s: is a class that %s/train does not have; expected the same classes",
-                 e->fts_path, f->source);
+                 "%s: is a class that %s/train does not have; expected the same classes, or a "
+                 "schema with all of them",
+                 path, f->source);
+}
+
+/* Without SOURCE/train, a folder with the name of a split is no class. */
+static gt_status take_class(folder *f, const FTSENT *e, gt_split split) {
+  static const char *const splits[] = {"train", "test", "val", "valid", "validation"};
+  for (size_t i = 0; i < sizeof splits / sizeof *splits && e->fts_level == 1; i++)
+    if (strcasecmp(e->fts_name, splits[i]) == 0)
+      return GT_FAIL(GT_ERR_DATA,
+                     "%s: is a split and no class; expected %s/train with a folder for each class",
+                     e->fts_path, f->source);
+  char *name = gt_strdup(e->fts_name);
+  gt_text_flatten(name); /* as names of classes are */
+  const gt_status status = find_class(f, e->fts_path, name, split);
+  gt_free(name);
+  return status;
 }
 
 /* Takes a picture, or counts another file. */
@@ -100,6 +120,9 @@ static gt_status take_split(folder *f, gt_split split, int level) {
     const bool hidden = e->fts_level > 0 && e->fts_name[0] == '.',
                other = e->fts_level == 1 && level == 2 &&
                        strcmp(e->fts_name, gt_data_split_names[split]) != 0;
+    if (other && !hidden && e->fts_info == FTS_D && strcmp(e->fts_name, "test") != 0 &&
+        f->nothers++ == 0)
+      f->other = gt_strdup(e->fts_path);
     if (hidden || other)
       fts_set(tree, e, FTS_SKIP);
     else
@@ -133,10 +156,16 @@ static int by_split(const void *a, const void *b) {
 static gt_status find_pictures(folder *f) {
   gt_status status = take_split(f, GT_SPLIT_TRAIN, 2);
   const bool has_train = f->found[GT_SPLIT_TRAIN];
+  if (status == GT_OK && has_train && f->nothers > 0)
+    gt_log(GT_LOG_WARN, "%s: %zu folders besides train and test are left out, such as %s",
+           f->source, f->nothers, f->other);
   if (status == GT_OK)
     status = has_train ? take_split(f, GT_SPLIT_TEST, 2) : take_split(f, GT_SPLIT_TRAIN, 1);
-  if (status == GT_OK && !f->found[GT_SPLIT_TEST]) hold_back(f);
-  if (status == GT_OK && f->names.n < 2)
+  if (status == GT_OK && f->found[GT_SPLIT_TEST])
+    status = gt_import_keeps_tests(f->source, f->options);
+  else if (status == GT_OK)
+    hold_back(f);
+  if (status == GT_OK && f->names.n < (f->options->names ? 1 : 2))
     status = GT_FAIL(
         GT_ERR_DATA, "%s%s: has %zu folders of classes; expected two or more, as in %s/CLASS/x.png",
         f->source, has_train ? "/train" : "", f->names.n, has_train ? "train" : f->source);
@@ -175,7 +204,7 @@ static gt_status find_size(folder *f) {
   const bool given = f->options->height > 0;
   f->h = f->options->height;
   f->w = f->options->width;
-  f->c = 1;
+  f->c = f->options->channels > 0 ? f->options->channels : 1;
   for (size_t i = 0; i < f->n; i++) {
     gt_picture_size size;
     gt_progress_of(i, f->n, "headers read");
@@ -183,7 +212,7 @@ static gt_status find_size(folder *f) {
       GT_TRY(leave_out(f, &f->pictures[i]));
       continue;
     }
-    if (!size.gray) f->c = 3;
+    if (!size.gray && f->options->channels == 0) f->c = 3;
     if (f->h == 0) f->h = size.h, f->w = size.w;
     if (!given && (size.h != f->h || size.w != f->w)) return no_size(f, f->pictures[i].path, &size);
   }
@@ -293,6 +322,7 @@ gt_status gt_import_folder(const char *source, const char *out, const gt_import_
   for (size_t i = 0; i < f.n; i++) gt_free(f.pictures[i].path);
   gt_free(f.pictures);
   gt_free(f.ignored);
+  gt_free(f.other);
   gt_free(f.names.text);
   return status;
 }

@@ -97,6 +97,7 @@ static gt_status check_options(size_t format, const gt_import_options *o) {
                  {"vocabulary-of", o->vocabulary_of, OF_TEXT},
                  {"test-share", o->test_share, OF_TEXT | OF_PICTURES | OF_TABLE | OF_ARRAYS},
                  {"size", o->height, OF_PICTURES},
+                 {"channels", o->channels, OF_PICTURES},
                  {"seed", o->seed, OF_PICTURES | OF_TABLE | OF_ARRAYS},
                  {"label", o->label, OF_TABLE},
                  {"columns", o->columns, OF_TABLE},
@@ -147,6 +148,7 @@ static gt_status complete(size_t format, size_t files, const gt_import_options *
   if (!all->vocabulary) all->vocabulary = kind == OF_TEXT ? TOKENS : WORDS;
   if (!all->length)
     all->length = kind == OF_TEXT ? TOKENS_LENGTH : kind == OF_WORDS ? WORDS_LENGTH : ITEMS_LENGTH;
+  all->holds_back = given->seed || (given->test_share && *given->test_share > 0);
   if (!all->test_share) all->test_share = &TEST_SHARE;
   if (!all->seed) all->seed = 1;
   GT_TRY(check_range("vocabulary", all->vocabulary, kind == OF_TEXT ? TOKENS : 1, VOCABULARY_MAX));

@@ -28,6 +28,9 @@ gt_status gt_import_text(const char *const *sources, size_t n, const char *out,
    GT_ERR_DATA: it has fewer. */
 gt_status gt_import_ids(const char *source, const gt_schema *schema, size_t *ids);
 
+/* bytes.c.  For sources with test samples: GT_ERR_JOB if an option asks to hold samples back. */
+gt_status gt_import_keeps_tests(const char *source, const gt_import_options *options);
+
 /* bytes.c.  Draws the split of a row by the seed and its number: a test row with the probability
    test_share. */
 gt_split gt_import_split_of(const gt_import_options *options, uint64_t row);

@@ -186,8 +186,6 @@ static gt_status convert(mnist *m, const char *out) {
     GT_TRY(copy_images(m, (gt_split)s));
   }
   GT_TRY(name_classes(m));
-  if (m->classes < 2)
-    return GT_FAIL(GT_ERR_DATA, "%s: every label is 0; expected 2 or more classes", m->folder);
   gt_import_name(m->folder, m->kind->name, name);
   return gt_data_store_finish(m->store, name, m->classes);
 }

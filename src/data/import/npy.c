@@ -198,13 +198,17 @@ static gt_status open_all(arrays *s) {
                    s->source);
   GT_TRY(open_pair(s, names[i].x[0], names[i].y[0], 0));
   s->held_back = !names[i].x[1];
+  if (!s->held_back) GT_TRY(gt_import_keeps_tests(s->source, s->options));
   if (!s->held_back) GT_TRY(open_pair(s, names[i].x[1], names[i].y[1], 1));
   for (int k = 0; k < 2; k++) s->n[k] = s->x[k].n;
   for (size_t k = s->n[0]; s->held_back && k-- > 0;)
     if (gt_import_split_of(s->options, k) == GT_SPLIT_TEST) s->n[0]--, s->n[1]++;
-  if (s->n[0] > 0) return GT_OK;
-  return GT_FAIL(GT_ERR_DATA,
-                 "%s: no sample is left for training; expected more, or another --seed", s->source);
+  for (int k = 0; k < 2 && s->held_back; k++)
+    if (s->n[k] == 0 && (k == GT_SPLIT_TRAIN || *s->options->test_share > 0))
+      return GT_FAIL(GT_ERR_DATA,
+                     "%s: has no row for the %s split; expected more rows, or another --seed",
+                     s->source, gt_data_split_names[k]);
+  return GT_OK;
 }
 
 /* ---- values ---------------------------------------------------------------------------------- */
@@ -299,9 +303,6 @@ static gt_status convert(arrays *s, const char *out) {
     GT_TRY(copy(s, i, &s->x[i], false));
   }
   if (s->folder) GT_TRY(gt_import_class_names(s->store, s->source, NULL, &s->classes));
-  if (s->classes < 2)
-    return GT_FAIL(GT_ERR_DATA, "%s: every label is 0; expected 2 or more classes",
-                   gt_bytes_path(s->y[0].file));
   gt_import_name(s->source, "arrays", name);
   return gt_data_store_finish(s->store, name, s->classes);
 }

@@ -9,6 +9,8 @@
 #include <strings.h>
 
 #include <jpeglib.h>
+
+#include <jerror.h>
 #include <png.h>
 
 bool gt_picture_is(const char *name) {
@@ -113,7 +115,8 @@ static gt_status read_png(const char *path, size_t c, gt_picture_size *size, uin
 
 /* ---- JPEG ------------------------------------------------------------------------------------ */
 
-/* libjpeg reports an error by a jump; a warning, as for a file that ends early, counts. */
+/* libjpeg reports an error by a jump.  A warning of missing or damaged pixels counts; others, as of
+   bytes between markers, do not. */
 typedef struct {
   struct jpeg_decompress_struct in;
   struct jpeg_error_mgr errors;
@@ -130,7 +133,9 @@ static void on_error(j_common_ptr common) {
 }
 
 static void on_message(j_common_ptr common, int level) {
-  if (level < 0) on_error(common);
+  const int code = common->err->msg_code;
+  if (level < 0 && (code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER || code == JWRN_HUFF_BAD_CODE))
+    on_error(common);
 }
 
 /* Reads the header; the caller has set j->failed. */
