@@ -8,7 +8,8 @@
 
 typedef struct gt_report gt_report;
 
-/* Reads the job, the records and, if the run has ended, the summary of each run directory.
+/* Reads the job, the records and, if the run has ended, the summary of each run directory; of a
+   simulation only its summary.
    GT_ERR_JOB: a directory is not that of a run, or there are more than GT_REPORT_RUNS. */
 #define GT_REPORT_RUNS ((size_t)12)
 gt_status gt_report_open(gt_report **out, char *const *run_dirs, size_t n);
@@ -17,8 +18,8 @@ void gt_report_close(gt_report *report);
 /* For gt_file_compose; report: a gt_report. */
 /* Writes a self-contained HTML page: tables, and figures as inline SVG; no scripts. */
 void gt_report_html(FILE *to, const void *report);
-/* Writes every point of every figure: figure, run, series, x, y, with the units in the names of the
-   figure's axes (CSV), or one object per figure (JSON). */
+/* Writes every point of every figure: figure, run, series, x, y, in seconds, bytes, bit/s and
+   percent; x of a bar is its region.  JSON: an object with the lists `figures` and `tables`. */
 void gt_report_csv(FILE *to, const void *report);
 void gt_report_json(FILE *to, const void *report);
 /* Writes each figure to FOLDER/<figure>.svg; creates FOLDER. */

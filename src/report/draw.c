@@ -14,6 +14,10 @@
 #define KEY    20.0 /* height of a row of the key */
 #define HUES   8
 
+#define POINTS_MAX ((size_t)600) /* drawn of a line */
+#define KEY_COLUMN ((size_t)42)  /* characters of a name in one of two columns */
+#define WIDE       ((size_t)90)  /* characters over the whole width */
+
 const char gt_report_style[] =
     ":root{--ink:#1a1a1a;--paper:#fff;--soft:#d0d0d0;--c0:#0072b2;--c1:#d55e00;--c2:#009e73;"
     "--c3:#a3507f;--c4:#7a6a00;--c5:#56b4e9;--c6:#e69f00;--c7:#555}\n"
@@ -44,7 +48,7 @@ void gt_report_escape(FILE *to, const char *text) {
       fputs("&quot;", to);
       break;
     default:
-      fputc(*text, to);
+      fputc((unsigned char)*text < ' ' && *text != '\n' ? ' ' : *text, to);
     }
 }
 
@@ -52,7 +56,7 @@ const char *gt_report_short(char buf[32], double value) {
   const double size = fabs(value);
   if (!isfinite(value))
     snprintf(buf, 32, "-");
-  else if (size >= 1e6 || (size > 0 && size < 1e-3))
+  else if (size >= 1e12 || (size > 0 && size < 1e-3))
     snprintf(buf, 32, "%.3g", value);
   else if (size >= 1000)
     snprintf(buf, 32, "%.0f", value);
@@ -104,6 +108,23 @@ static void draw_text(FILE *to, double x, double y, const char *anchor, const ch
   fputs("</text>\n", to);
 }
 
+static size_t characters(const char *text) {
+  size_t n = 0;
+  for (; *text; text++) n += ((unsigned char)*text & 0xc0) != 0x80;
+  return n;
+}
+
+/* As draw_text, from x on; of a text of more than `most` characters, the end. */
+static void draw_end(FILE *to, double x, double y, const char *text, size_t most) {
+  size_t left_out = characters(text) > most ? characters(text) - most : 0;
+  fprintf(to, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"start\">%s", x, y,
+          left_out ? "\xe2\x80\xa6" : "");
+  for (; left_out > 0; left_out--)
+    while (((unsigned char)*++text & 0xc0) == 0x80) continue;
+  gt_report_escape(to, text);
+  fputs("</text>\n", to);
+}
+
 static void grid_x(FILE *to, const scale *x, double bottom) {
   char number[32];
   for (int i = 0; x->low + i * x->step <= x->high + x->step / 2; i++) {
@@ -124,18 +145,43 @@ static void grid_y(FILE *to, const scale *y, double bottom) {
 
 static void stroke(FILE *to, size_t i) {
   fprintf(to, " style=\"stroke:var(--c%zu)\" stroke-dasharray=\"%s\"", i % HUES,
-          dashes[(i / 2) % (sizeof dashes / sizeof *dashes)]);
+          dashes[(i + i / HUES) % (sizeof dashes / sizeof *dashes)]);
+}
+
+/* Returns the mean of a line of steps from point a to point b, over x. */
+static double mean_of(const report_series *s, size_t a, size_t b) {
+  const report_point *p = s->points;
+  double sum = 0;
+  for (size_t k = a; k < b; k++) sum += p[k].y * (p[k + 1].x - p[k].x);
+  return p[b].x > p[a].x ? sum / (p[b].x - p[a].x) : p[a].y;
+}
+
+/* Returns every k-th point and the last one, at most POINTS_MAX + 1; steps become means, so that
+   their sum over x is that of all points.  The caller frees them. */
+static report_point *thinned(const report_figure *f, const report_series *s, size_t *n) {
+  const size_t each = (s->n + POINTS_MAX - 1) / POINTS_MAX;
+  report_point *points = GT_NEW_ARRAY(report_point, s->n / each + 2);
+  *n = 0;
+  for (size_t k = 0; k < s->n; k += each) {
+    points[*n] = s->points[k];
+    if (f->steps && each > 1) points[*n].y = mean_of(s, k, k + each < s->n ? k + each : s->n - 1);
+    ++*n;
+  }
+  if ((s->n - 1) % each != 0) points[(*n)++] = s->points[s->n - 1];
+  return points;
 }
 
 static void draw_line(FILE *to, const report_figure *f, size_t i, const scale *x, const scale *y) {
   const report_series *s = &f->series[i];
   const double bottom = TOP + HEIGHT;
+  size_t n;
+  report_point *points = thinned(f, s, &n);
   fputs("<path class=\"line\"", to);
   stroke(to, i);
   fputs(" d=\"", to);
-  for (size_t k = 0; k < s->n; k++) {
-    const double at = place(x, s->points[k].x * f->x_scale, LEFT, WIDTH - RIGHT);
-    const double height = place(y, s->points[k].y * f->y_scale, bottom, TOP);
+  for (size_t k = 0; k < n; k++) {
+    const double at = place(x, points[k].x * f->x_scale, LEFT, WIDTH - RIGHT);
+    const double height = place(y, points[k].y * f->y_scale, bottom, TOP);
     if (k == 0)
       fprintf(to, "M%.1f %.1f", at, height);
     else if (f->steps)
@@ -143,6 +189,7 @@ static void draw_line(FILE *to, const report_figure *f, size_t i, const scale *x
     else
       fprintf(to, "L%.1f %.1f", at, height);
   }
+  gt_free(points);
   fputs("\"/>\n", to);
   if (!isfinite(s->limit)) return;
   const double height = place(y, s->limit * f->y_scale, bottom, TOP);
@@ -150,18 +197,29 @@ static void draw_line(FILE *to, const report_figure *f, size_t i, const scale *x
           i % HUES, LEFT, height, WIDTH - RIGHT);
 }
 
-/* Two columns of names; returns the height. */
+/* The key has an entry per line, or per part of a bar. */
+static size_t key_entries(const report_figure *f) {
+  return f->parts > 0 ? f->parts : f->n;
+}
+
+static size_t key_columns(const report_figure *f) {
+  for (size_t i = 0; i < key_entries(f); i++)
+    if (characters(f->series[i].name) > KEY_COLUMN) return 1;
+  return 2;
+}
+
 static double key_height(const report_figure *f) {
-  const size_t rows = (f->n + 1) / 2;
+  const size_t columns = key_columns(f), rows = (key_entries(f) + columns - 1) / columns;
   return KEY * (double)rows;
 }
 
 static void draw_key(FILE *to, const report_figure *f, double top) {
-  for (size_t i = 0; i < f->n; i++) {
-    const double x = LEFT + (i % 2 ? (WIDTH - LEFT) / 2 : 0);
-    const size_t row = i / 2;
+  const size_t columns = key_columns(f);
+  for (size_t i = 0; i < key_entries(f); i++) {
+    const double x = LEFT + (i % columns ? (WIDTH - LEFT) / 2 : 0);
+    const size_t row = i / columns;
     const double y = top + KEY * (double)row + KEY / 2;
-    if (f->bars)
+    if (f->parts > 0)
       fprintf(
           to,
           "<rect x=\"%.1f\" y=\"%.1f\" width=\"14\" height=\"10\" style=\"fill:var(--c%zu)\"/>\n",
@@ -171,7 +229,7 @@ static void draw_key(FILE *to, const report_figure *f, double top) {
       stroke(to, i);
       fprintf(to, " d=\"M%.1f %.1fh24\"/>\n", x, y);
     }
-    draw_text(to, x + (f->bars ? 20 : 30), y + 4, "start", f->series[i].name);
+    draw_end(to, x + (f->parts > 0 ? 20 : 30), y + 4, f->series[i].name, WIDE);
   }
 }
 
@@ -197,7 +255,7 @@ static double bar_end(const report_figure *f, size_t bar) {
 
 static void draw_bar(FILE *to, const report_figure *f, size_t bar, const scale *x, double top) {
   double from = 0;
-  draw_text(to, LEFT, top + 12, "start", f->names[bar]);
+  draw_end(to, LEFT, top + 12, f->bars[bar].name, WIDE);
   for (size_t i = 0; i < f->n; i++)
     for (size_t k = 0; k < f->series[i].n; k++) {
       const report_point *p = &f->series[i].points[k];
@@ -208,40 +266,50 @@ static void draw_bar(FILE *to, const report_figure *f, size_t bar, const scale *
       fprintf(to,
               "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" "
               "style=\"fill:var(--c%zu)\"><title>",
-              a, top + 16, b - a, BAR - 8, i % HUES);
+              a, top + 16, b - a, BAR - 8, i % f->parts % HUES);
       gt_report_escape(to, f->series[i].name);
       fputs("</title></rect>\n", to);
     }
 }
 
 static double draw_bars(FILE *to, const report_figure *f) {
-  const double bottom = TOP + (BAR + 14) * (double)f->nnames;
+  const double bottom = TOP + (BAR + 14) * (double)f->nbars;
   double most = 0;
-  for (size_t b = 0; b < f->nnames; b++) most = fmax(most, bar_end(f, b));
+  for (size_t b = 0; b < f->nbars; b++) most = fmax(most, bar_end(f, b));
   const scale x = scale_of(0, most * f->y_scale);
   grid_x(to, &x, bottom);
-  for (size_t b = 0; b < f->nnames; b++) draw_bar(to, f, b, &x, TOP + (BAR + 14) * (double)b);
+  for (size_t b = 0; b < f->nbars; b++) draw_bar(to, f, b, &x, TOP + (BAR + 14) * (double)b);
   return bottom;
 }
 
-/* The alternative text: the last value of each line, or the length of each bar. */
+/* The alternative text: the length of each bar, the mean of each line of steps, or the last value
+   of each other line. */
 static void describe(FILE *to, const report_figure *f) {
   char number[32];
   fputs("<desc>", to);
-  for (size_t i = 0; i < (f->bars ? f->nnames : f->n); i++) {
-    const report_series *s = &f->series[f->bars ? 0 : i];
-    const double last = f->bars ? bar_end(f, i) : s->points[s->n - 1].y;
-    gt_report_escape(to, f->bars ? f->names[i] : s->name);
-    fprintf(to, ": %s%s; ", f->bars || f->steps ? "" : "at the end ",
-            gt_report_short(number, last * f->y_scale));
+  for (size_t i = 0; i < (f->parts > 0 ? f->nbars : f->n); i++) {
+    const report_series *s = &f->series[f->parts > 0 ? 0 : i];
+    const double value = f->parts > 0 ? bar_end(f, i)
+                         : f->steps   ? mean_of(s, 0, s->n - 1)
+                                      : s->points[s->n - 1].y;
+    gt_report_escape(to, f->parts > 0 ? f->bars[i].name : s->name);
+    fprintf(to, ": %s%s; ",
+            f->parts > 0 ? ""
+            : f->steps   ? "mean "
+                         : "at the end ",
+            gt_report_short(number, value * f->y_scale));
   }
-  fputs("vertical axis: ", to);
-  gt_report_escape(to, f->y_label);
+  fputs("horizontal axis: ", to);
+  gt_report_escape(to, f->parts > 0 ? f->y_label : f->x_label);
+  if (f->parts == 0) {
+    fputs("; vertical axis: ", to);
+    gt_report_escape(to, f->y_label);
+  }
   fputs("</desc>\n", to);
 }
 
 void gt_report_draw(FILE *to, const report_figure *f, bool alone) {
-  const double plot = f->bars ? (BAR + 14) * (double)f->nnames : HEIGHT;
+  const double plot = f->parts > 0 ? (BAR + 14) * (double)f->nbars : HEIGHT;
   const double height = TOP + plot + 44 + key_height(f);
   fprintf(to,
           "<svg%s viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" role=\"img\">\n<title>",
@@ -250,10 +318,10 @@ void gt_report_draw(FILE *to, const report_figure *f, bool alone) {
   fputs("</title>\n", to);
   describe(to, f);
   if (alone) fprintf(to, "<style>%s</style>\n", gt_report_style);
-  const double bottom = f->bars ? draw_bars(to, f) : draw_lines(to, f);
+  const double bottom = f->parts > 0 ? draw_bars(to, f) : draw_lines(to, f);
   draw_text(to, (LEFT + WIDTH - RIGHT) / 2, bottom + 34, "middle",
-            f->bars ? f->y_label : f->x_label);
-  if (!f->bars) {
+            f->parts > 0 ? f->y_label : f->x_label);
+  if (f->parts == 0) {
     fprintf(to, "<text transform=\"translate(14 %.1f) rotate(-90)\" text-anchor=\"middle\">",
             TOP + HEIGHT / 2);
     gt_report_escape(to, f->y_label);

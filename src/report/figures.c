@@ -1,28 +1,29 @@
 /* The figures of a report, from the records and summaries of its runs.  With several runs, a line
-   is the first region of a run with a record; with one run, there is a line per region. */
+   is the first region of a run whose record has the values; with one run, there is a line per
+   region. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
 
-#define POINTS_MAX 600 /* of a line; more are thinned out */
+#define LINKS_MAX ((size_t)32) /* of a figure: lines that colours and dashes tell apart */
 
 /* ---- building -------------------------------------------------------------------------------- */
 
-static report_figure *add_figure(gt_report *p, const char *id, const char *title) {
+/* The figure owns the title, and a series its name. */
+static report_figure *add_figure(gt_report *p, const char *id, char *title) {
   GT_GROW(p->figures, p->nfigures, p->room, 16);
   report_figure *f = &p->figures[p->nfigures++];
-  *f = (report_figure){.x_scale = 1, .y_scale = 1};
+  *f = (report_figure){.title = title, .x_scale = 1, .y_scale = 1};
   snprintf(f->id, sizeof f->id, "%s", id);
-  snprintf(f->title, sizeof f->title, "%s", title);
   return f;
 }
 
-static report_series *add_series(report_figure *f, size_t run, const char *name) {
+static report_series *add_series(report_figure *f, size_t run, char *name) {
   GT_GROW(f->series, f->n, f->room, 8);
   report_series *s = &f->series[f->n++];
-  *s = (report_series){.run = run, .limit = NAN};
-  snprintf(s->name, sizeof s->name, "%s", name);
+  *s = (report_series){.name = name, .run = run, .limit = NAN};
   return s;
 }
 
@@ -32,20 +33,17 @@ static void add_point(report_series *s, double x, double y) {
   s->points[s->n++] = (report_point){x, y};
 }
 
-static void close_figure(report_figure *f) {
-  for (size_t i = 0; i < f->n; i++) gt_free(f->series[i].points);
-  gt_free(f->series);
-  gt_free(f->names);
+static void close_series(report_series *s) {
+  gt_free(s->name);
+  gt_free(s->points);
 }
 
-/* Keeps every k-th point and the last one. */
-static void thin_out(report_series *s) {
-  const size_t each = (s->n + POINTS_MAX - 1) / POINTS_MAX;
-  size_t kept = 0;
-  if (each < 2) return;
-  for (size_t i = 0; i < s->n; i++)
-    if (i % each == 0 || i + 1 == s->n) s->points[kept++] = s->points[i];
-  s->n = kept;
+static void close_figure(report_figure *f) {
+  for (size_t i = 0; i < f->n; i++) close_series(&f->series[i]);
+  for (size_t i = 0; i < f->nbars; i++) gt_free(f->bars[i].name);
+  gt_free(f->series);
+  gt_free(f->bars);
+  gt_free(f->title);
 }
 
 static double largest(const report_figure *f, bool of_x) {
@@ -116,49 +114,42 @@ static void add_values(report_series *s, const report_region *region, const char
     add_point(s, x->key ? gt_report_number(line, x->key) : bytes_at(region->lines, i),
               scale * gt_report_number(line, key));
   }
-  thin_out(s);
 }
 
-/* True if the region has a line of its own: of several runs, only the first one with a record. */
-static bool is_drawn(const gt_report *p, const report_run *run, size_t region) {
-  bool first = true;
-  for (size_t r = 0; r < region; r++) first = first && json_array_size(run->regions[r].lines) == 0;
-  return p->n == 1 || (first && json_array_size(run->regions[region].lines) > 0);
+static char *name_of_line(const gt_report *p, const report_run *run, size_t region) {
+  return gt_strdup(p->n > 1 ? run->label : run->regions[region].name);
 }
 
-static void name_line(char name[160], const gt_report *p, const report_run *run, size_t region) {
-  snprintf(name, 160, "%s", p->n > 1 ? run->label : run->regions[region].name);
-}
-
-/* Drops the figure that was added last if it has no line of two points. */
+/* Drops the lines of less than two points, and the figure that was added last if it is empty. */
 static void keep_if_any(gt_report *p) {
   report_figure *f = &p->figures[p->nfigures - 1];
   size_t kept = 0;
   for (size_t i = 0; i < f->n; i++) {
-    if (f->series[i].n > 1)
+    if (f->parts > 0 || f->series[i].n > 1)
       f->series[kept++] = f->series[i];
     else
-      gt_free(f->series[i].points);
+      close_series(&f->series[i]);
   }
   f->n = kept;
-  if (kept > 0) return;
+  if (f->parts > 0 ? f->nbars > 0 : kept > 0) return;
   close_figure(f);
   p->nfigures--;
 }
 
 static void course(gt_report *p, const axis *x, const char *event, const char *key,
                    const char *what, const char *y_label, double scale) {
-  char id[32], title[96], name[160];
+  char id[32];
   const char *of = strcmp(event, "eval") == 0 ? key : event[0] == 'p' ? "training" : event;
   snprintf(id, sizeof id, "%s-%s", of, x->id);
-  snprintf(title, sizeof title, "%s over %s", what, x->name);
-  report_figure *f = add_figure(p, id, title);
-  for (size_t i = 0; i < p->n; i++)
-    for (size_t r = 0; r < p->runs[i].n; r++) {
-      if (!is_drawn(p, &p->runs[i], r)) continue;
-      name_line(name, p, &p->runs[i], r);
-      add_values(add_series(f, i, name), &p->runs[i].regions[r], event, key, x, scale);
+  report_figure *f = add_figure(p, id, gt_report_join(what, " over ", x->name));
+  for (size_t i = 0; i < p->n; i++) {
+    size_t points = 0;
+    for (size_t r = 0; r < p->runs[i].n && (p->n == 1 || points < 2); r++) {
+      report_series *s = add_series(f, i, name_of_line(p, &p->runs[i], r));
+      add_values(s, &p->runs[i].regions[r], event, key, x, scale);
+      points = s->n;
     }
+  }
   snprintf(f->y_label, sizeof f->y_label, "%s", y_label);
   set_axis(f, true, x->name, x->units);
   keep_if_any(p);
@@ -182,108 +173,152 @@ static void courses(gt_report *p) {
 
 /* ---- where the time went --------------------------------------------------------------------- */
 
+/* A part of a bar: the sum of these members of an object. */
 typedef struct {
-  const char *name, *in_summary, *in_record;
+  const char *name, *keys[3];
 } part;
 
-/* Of a worker, as in the table at the end of a run.  Until a run ends, the record has sums over the
-   region's workers, and waits for the WAN are part of its waits. */
-static const part parts[] = {{"compute", "compute_s", "compute_s"},
-                             {"wait for the WAN", "wan_wait_s", "wan_wait_s"},
-                             {"wait for the region's PS", "local_wait_s", "wait_s"},
-                             {"idle after its training", "idle_s", ""}};
-#define PARTS (sizeof parts / sizeof *parts)
+static const part times[] = {{"compute", {"compute_s"}},
+                             {"wait for the WAN", {"wan_wait_s"}},
+                             {"wait for the region's PS", {"local_wait_s"}},
+                             {"idle after its training", {"idle_s"}},
+                             {"evaluations, checkpoints, other", {NULL}}}; /* the rest */
 
-static const json_t *result_of(const report_run *run, size_t region) {
-  return json_array_get(json_object_get(run->summary, "regions"), region);
-}
+static const part phases[] = {{"forward", {"forward_s"}},
+                              {"backward", {"backward_s", "backward_input_s", "backward_weight_s"}},
+                              {"bubble", {"bubble_s"}},
+                              {"transfer", {"transfer_s"}},
+                              {"step end", {"step_end_s"}},
+                              {"update", {"update_s"}},
+                              {"evaluation", {"evaluation_s"}}};
 
-static bool times_of(const report_run *run, size_t r, double seconds[PARTS + 1]) {
-  const json_t *result = result_of(run, r), *last = gt_report_last(&run->regions[r]);
-  const double workers = (double)gt_job_workers(run->job, r);
-  double sum = 0, wall = result ? gt_report_number(result, "wall_s") : gt_report_number(last, "t");
-  if (workers < 1 || !isfinite(wall)) return false;
-  for (size_t i = 0; i < PARTS; i++) {
-    double s = result ? gt_report_number(result, parts[i].in_summary)
-                      : gt_report_number(last, parts[i].in_record) / workers;
-    if (!result && i == 2) s -= seconds[1];
-    seconds[i] = isfinite(s) ? fmax(0, s) : 0;
-    sum += seconds[i];
+static double seconds_of(const json_t *object, const part *of) {
+  double sum = 0;
+  for (size_t k = 0; k < 3 && of->keys[k]; k++) {
+    const double s = gt_report_number(object, of->keys[k]);
+    if (isfinite(s)) sum += fmax(0, s);
   }
-  seconds[PARTS] = fmax(0, wall - sum);
-  return true;
+  return sum;
 }
 
-static void times(gt_report *p) {
-  report_figure *f = add_figure(p, "time", "Where the time of a worker went");
-  double seconds[PARTS + 1];
-  for (size_t i = 0; i <= PARTS; i++)
-    add_series(f, 0, i < PARTS ? parts[i].name : "evaluations, checkpoints, other");
-  size_t rows = 0;
-  for (size_t i = 0; i < p->n; i++) rows += p->runs[i].n;
-  f->names = gt_alloc(rows, sizeof *f->names);
-  for (size_t i = 0; i < p->n; i++)
+/* all_s: the length of the bar; its last part is the rest; NaN: the sum of the parts. */
+static void add_bar(report_figure *f, size_t first, const json_t *object, const part *parts,
+                    double all_s) {
+  double sum = 0;
+  for (size_t k = 0; k < f->parts; k++) {
+    double s = seconds_of(object, &parts[k]);
+    sum += s;
+    if (isfinite(all_s) && k + 1 == f->parts) s = fmax(0, all_s - sum);
+    add_point(&f->series[first + k], (double)f->nbars, s);
+  }
+}
+
+/* A bar per region with workers whose times are known; member NULL: of all its time, else of that
+   object in it. */
+static void bars(gt_report *p, const char *id, const char *title, const part *parts, size_t n,
+                 const char *member) {
+  report_figure *f = add_figure(p, id, gt_strdup(title));
+  size_t regions = 0;
+  for (size_t i = 0; i < p->n; i++) regions += p->runs[i].n;
+  f->bars = GT_NEW_ARRAY(report_bar, regions + 1);
+  f->parts = n;
+  for (size_t i = 0; i < p->n; i++) {
+    const json_t *results = json_object_get(p->runs[i].summary, "regions");
+    const size_t first = f->n;
+    for (size_t k = 0; k < n; k++) add_series(f, i, gt_strdup(parts[k].name));
     for (size_t r = 0; r < p->runs[i].n; r++) {
-      if (!times_of(&p->runs[i], r, seconds)) continue;
-      snprintf(f->names[f->nnames], sizeof *f->names, "%s%s%s", p->n > 1 ? p->runs[i].label : "",
-               p->n > 1 ? ": " : "", p->runs[i].regions[r].name);
-      for (size_t k = 0; k <= PARTS; k++) add_point(&f->series[k], (double)f->nnames, seconds[k]);
-      f->nnames++;
+      const json_t *result = json_array_get(results, r);
+      const double wall_s = gt_report_number(result, "wall_s");
+      if (member) result = json_object_get(result, member);
+      if (!result || !(wall_s > 0)) continue;
+      if (!member && !(gt_report_number(result, "workers") > 0)) continue;
+      add_bar(f, first, result, parts, member ? NAN : wall_s);
+      const char *region = p->runs[i].regions[r].name;
+      f->bars[f->nbars++] = (report_bar){
+          gt_report_join(p->n > 1 ? p->runs[i].label : "", p->n > 1 ? ": " : "", region), region};
     }
-  f->bars = true;
+  }
   set_axis(f, false, "mean over the region's workers", time_units);
   keep_if_any(p);
 }
 
 /* ---- links ----------------------------------------------------------------------------------- */
 
-/* Returns the rate of the job's link, or of the access of one of its regions if that is lower. */
-static double limit_of(const gt_job *job, size_t from, size_t to) {
-  double least = INFINITY;
-  for (size_t i = 0; i < job->wan.nlinks; i++) {
-    const gt_job_link *l = &job->wan.links[i];
-    const bool there = l->ia == from && l->ib == to, back = l->ia == to && l->ib == from;
-    if ((there || (back && !l->from)) && l->bandwidth_bps > 0) least = l->bandwidth_bps;
-  }
-  const size_t ends[] = {from, to};
-  for (size_t i = 0; i < 2; i++)
-    if (job->regions[ends[i]].access_bps > 0) least = fmin(least, job->regions[ends[i]].access_bps);
-  return isfinite(least) ? least : NAN;
-}
-
+/* Adds the mean rate between two lines at each of them, and 0 at the end.  Bytes of lines at the
+   same time count before it, at the beginning after it: the rates add up to the bytes of the
+   record. */
 static void add_rates(report_series *s, const report_region *region, size_t to) {
-  double before = NAN, since = NAN;
   for (size_t i = 0; i < json_array_size(region->lines); i++) {
     const json_t *line = json_array_get(region->lines, i);
     const json_t *bytes = json_array_get(json_object_get(line, "wan_bytes_to"), to);
     const double t = gt_report_number(line, "t"), now = json_number_value(bytes);
     if (!bytes) continue;
-    if (isfinite(before) && t > since) add_point(s, since, 8 * (now - before) / (t - since));
-    if (isfinite(before) && t > since && i + 1 == json_array_size(region->lines))
-      add_point(s, t, 0);
-    if (!isfinite(since) || t > since) before = now, since = t;
+    if (s->n == 0 || t > s->points[s->n - 1].x)
+      add_point(s, t, now);
+    else if (s->n > 1)
+      s->points[s->n - 1].y = now;
   }
-  thin_out(s);
+  for (size_t k = 0; k < s->n; k++) {
+    const report_point *next = k + 1 < s->n ? &s->points[k + 1] : NULL;
+    s->points[k].y = next ? 8 * (next->y - s->points[k].y) / (next->x - s->points[k].x) : 0;
+  }
+}
+
+typedef struct {
+  double bytes;
+  size_t from, to;
+} link_use;
+
+static int by_bytes(const void *a, const void *b) {
+  const link_use *x = a, *y = b;
+  if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
+  if (x->from != y->from) return x->from < y->from ? -1 : 1;
+  return x->to < y->to ? -1 : x->to > y->to;
+}
+
+static int by_ends(const void *a, const void *b) {
+  const link_use *x = a, *y = b;
+  if (x->from != y->from) return x->from < y->from ? -1 : 1;
+  return x->to < y->to ? -1 : x->to > y->to;
+}
+
+static double bytes_sent(const report_region *region, size_t to) {
+  for (size_t i = json_array_size(region->lines); i-- > 0;) {
+    const json_t *list = json_object_get(json_array_get(region->lines, i), "wan_bytes_to");
+    if (list) return json_number_value(json_array_get(list, to));
+  }
+  return 0;
 }
 
 static void links_of(gt_report *p, size_t i) {
   const report_run *run = &p->runs[i];
-  char id[32], title[96], name[160];
+  char id[32];
+  const size_t all = run->n * (run->n - 1), n = all < LINKS_MAX ? all : LINKS_MAX;
+  link_use *links = GT_NEW_ARRAY(link_use, all + 1);
+  for (size_t a = 0, k = 0; a < run->n; a++)
+    for (size_t b = 0; b < run->n; b++)
+      if (a != b) links[k++] = (link_use){bytes_sent(&run->regions[a], b), a, b};
+  qsort(links, all, sizeof *links, by_bytes);
+  qsort(links, n, sizeof *links, by_ends);
   snprintf(id, sizeof id, p->n > 1 ? "links-%zu" : "links", i + 1);
-  snprintf(title, sizeof title, "Traffic of the links%s%.60s", p->n > 1 ? ", " : "",
-           p->n > 1 ? run->label : "");
-  report_figure *f = add_figure(p, id, title);
-  for (size_t a = 0; a < run->n; a++)
-    for (size_t b = 0; b < run->n; b++) {
-      if (a == b) continue;
-      snprintf(name, sizeof name, "%.70s to %.70s", run->regions[a].name, run->regions[b].name);
-      report_series *s = add_series(f, i, name);
-      add_rates(s, &run->regions[a], b);
-      s->limit = limit_of(run->job, a, b);
-    }
+  report_figure *f = add_figure(
+      p, id,
+      gt_report_join("Traffic of the links", p->n > 1 ? ", " : "", p->n > 1 ? run->label : ""));
+  for (size_t k = 0; k < n; k++) {
+    const size_t from = links[k].from, to = links[k].to;
+    report_series *s =
+        add_series(f, i, gt_report_join(run->regions[from].name, " to ", run->regions[to].name));
+    add_rates(s, &run->regions[from], to);
+    s->limit = gt_report_limit(run, from, to);
+  }
+  gt_free(links);
   f->steps = true;
-  f->note =
-      "Mean rate between two lines of the record; horizontal lines: rates of the job's links.";
+  int used = snprintf(
+      f->note, sizeof f->note,
+      "Mean rate between two lines of the record; horizontal lines: rates of the job's links.");
+  if (n < all)
+    snprintf(f->note + used, sizeof f->note - (size_t)used, " The %zu busiest of %zu links.", n,
+             all);
   set_axis(f, true, "time", time_units);
   set_axis(f, false, "rate", rate_units);
   keep_if_any(p);
@@ -313,16 +348,18 @@ static void add_members(report_series *s, const report_run *run, size_t region) 
 }
 
 static void members(gt_report *p) {
-  char name[160];
-  report_figure *f = add_figure(p, "members", "Members of the run");
-  for (size_t i = 0; i < p->n; i++)
-    for (size_t r = 0; r < p->runs[i].n; r++) {
-      if (!is_drawn(p, &p->runs[i], r)) continue;
-      name_line(name, p, &p->runs[i], r);
-      add_members(add_series(f, i, name), &p->runs[i], r);
+  report_figure *f = add_figure(p, "members", gt_strdup("Members of the run"));
+  for (size_t i = 0; i < p->n; i++) {
+    size_t points = 0;
+    for (size_t r = 0; r < p->runs[i].n && (p->n == 1 || points < 2); r++) {
+      report_series *s = add_series(f, i, name_of_line(p, &p->runs[i], r));
+      add_members(s, &p->runs[i], r);
+      points = s->n;
     }
+  }
   f->steps = true;
-  f->note = "A region that is lost is no member until the others take it in again.";
+  snprintf(f->note, sizeof f->note,
+           "A region that is lost is no member until the others take it in again.");
   snprintf(f->y_label, sizeof f->y_label, "regions");
   set_axis(f, true, "time", time_units);
   keep_if_any(p);
@@ -330,10 +367,12 @@ static void members(gt_report *p) {
 
 void gt_report_figures(gt_report *p) {
   courses(p);
-  times(p);
+  bars(p, "time", "Where the time of a worker went", times, sizeof times / sizeof *times, NULL);
+  bars(p, "phases", "Phases of a pipeline's workers", phases, sizeof phases / sizeof *phases,
+       "phases");
   members(p);
   for (size_t i = 0; i < p->n; i++)
-    if (p->runs[i].n <= 8) links_of(p, i);
+    if (p->runs[i].n > 0) links_of(p, i);
 }
 
 void gt_report_figures_close(gt_report *p) {

@@ -19,6 +19,8 @@ gt_status gt_report_open(gt_report **out, char *const *run_dirs, size_t n) {
     p->n++;
   }
   if (status == GT_OK) {
+    gt_report_label(p->runs, n, run_dirs);
+    gt_report_tables(p);
     gt_report_figures(p);
     *out = p;
   } else
@@ -28,6 +30,7 @@ gt_status gt_report_open(gt_report **out, char *const *run_dirs, size_t n) {
 
 void gt_report_close(gt_report *p) {
   for (size_t i = 0; i < p->n; i++) gt_report_run_close(&p->runs[i]);
+  gt_report_tables_close(p);
   gt_report_figures_close(p);
   gt_free(p->runs);
   gt_free(p);
@@ -49,12 +52,13 @@ void gt_report_csv(FILE *to, const void *report) {
       for (size_t j = 0; j < f->series[k].n; j++) {
         const report_point *at = &f->series[k].points[j];
         csv_text(to, f->id);
-        csv_text(to, f->bars ? f->names[(size_t)at->x] : p->runs[f->series[k].run].label);
+        csv_text(to, p->runs[f->series[k].run].label);
         csv_text(to, f->series[k].name);
-        if (f->bars)
-          fprintf(to, ",%.10g\n", at->y);
+        if (f->parts > 0)
+          csv_text(to, f->bars[(size_t)at->x].region);
         else
-          fprintf(to, "%.10g,%.10g\n", at->x, at->y);
+          fprintf(to, "%.10g,", at->x);
+        fprintf(to, "%.10g\n", at->y);
       }
   }
 }
@@ -62,11 +66,11 @@ void gt_report_csv(FILE *to, const void *report) {
 static json_t *series_json(const gt_report *p, const report_figure *f, const report_series *s) {
   json_t *one = json_object(), *points = json_array();
   json_object_set_new(one, "name", json_string(s->name));
-  if (!f->bars) json_object_set_new(one, "run", json_string(p->runs[s->run].label));
+  json_object_set_new(one, "run", json_string(p->runs[s->run].label));
   for (size_t j = 0; j < s->n; j++) {
     json_t *point = json_array();
-    json_array_append_new(point, f->bars ? json_string(f->names[(size_t)s->points[j].x])
-                                         : json_real(s->points[j].x));
+    json_array_append_new(point, f->parts > 0 ? json_string(f->bars[(size_t)s->points[j].x].region)
+                                              : json_real(s->points[j].x));
     json_array_append_new(point, json_real(s->points[j].y));
     json_array_append_new(points, point);
   }
@@ -74,22 +78,50 @@ static json_t *series_json(const gt_report *p, const report_figure *f, const rep
   return one;
 }
 
+static json_t *figure_json(const gt_report *p, const report_figure *f) {
+  json_t *one = json_object(), *series = json_array();
+  json_object_set_new(one, "figure", json_string(f->id));
+  json_object_set_new(one, "title", json_string(f->title));
+  for (size_t k = 0; k < f->n; k++) json_array_append_new(series, series_json(p, f, &f->series[k]));
+  json_object_set_new(one, "series", series);
+  return one;
+}
+
+static void copy_member(json_t *to, const json_t *from, const char *key) {
+  json_t *value = json_object_get(from, key);
+  json_object_set_new(to, key, value ? json_incref(value) : json_null());
+}
+
+static json_t *table_json(const gt_report *p, const report_table *t) {
+  json_t *one = json_object(), *rows = json_array();
+  json_object_set_new(one, "table", json_string(t->name));
+  if (t->run != REPORT_ALL) json_object_set_new(one, "run", json_string(p->runs[t->run].label));
+  for (size_t i = 0; i < json_array_size(t->rows); i++) {
+    const json_t *from = json_array_get(t->rows, i);
+    json_t *row = json_object();
+    for (size_t c = 0; c < t->ncolumns; c++) {
+      const char *unit = t->columns[c].unit;
+      copy_member(row, from, t->columns[c].key);
+      if (unit && *unit == '@') copy_member(row, from, unit + 1);
+    }
+    json_array_append_new(rows, row);
+  }
+  json_object_set_new(one, "rows", rows);
+  return one;
+}
+
 void gt_report_json(FILE *to, const void *report) {
   const gt_report *p = report;
-  json_t *figures = json_array();
-  for (size_t i = 0; i < p->nfigures; i++) {
-    const report_figure *f = &p->figures[i];
-    json_t *one = json_object(), *series = json_array();
-    json_object_set_new(one, "figure", json_string(f->id));
-    json_object_set_new(one, "title", json_string(f->title));
-    for (size_t k = 0; k < f->n; k++)
-      json_array_append_new(series, series_json(p, f, &f->series[k]));
-    json_object_set_new(one, "series", series);
-    json_array_append_new(figures, one);
-  }
-  json_dumpf(figures, to, JSON_INDENT(1) | JSON_REAL_PRECISION(10));
+  json_t *all = json_object(), *figures = json_array(), *tables = json_array();
+  for (size_t i = 0; i < p->nfigures; i++)
+    json_array_append_new(figures, figure_json(p, &p->figures[i]));
+  for (size_t i = 0; i < p->ntables; i++)
+    json_array_append_new(tables, table_json(p, &p->tables[i]));
+  json_object_set_new(all, "figures", figures);
+  json_object_set_new(all, "tables", tables);
+  json_dumpf(all, to, JSON_INDENT(1) | JSON_REAL_PRECISION(10));
   fputc('\n', to);
-  json_decref(figures);
+  json_decref(all);
 }
 
 /* ---- single figures -------------------------------------------------------------------------- */
