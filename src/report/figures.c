@@ -269,17 +269,17 @@ typedef struct {
   size_t from, to;
 } link_use;
 
-static int by_bytes(const void *a, const void *b) {
-  const link_use *x = a, *y = b;
-  if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
-  if (x->from != y->from) return x->from < y->from ? -1 : 1;
-  return x->to < y->to ? -1 : x->to > y->to;
-}
-
 static int by_ends(const void *a, const void *b) {
   const link_use *x = a, *y = b;
   if (x->from != y->from) return x->from < y->from ? -1 : 1;
   return x->to < y->to ? -1 : x->to > y->to;
+}
+
+/* Most bytes first. */
+static int by_bytes(const void *a, const void *b) {
+  const link_use *x = a, *y = b;
+  if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
+  return by_ends(a, b);
 }
 
 static double bytes_sent(const report_region *region, size_t to) {

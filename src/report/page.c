@@ -53,6 +53,7 @@ static void number_cell(FILE *to, double value, const char *unit) {
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
+/* A column without a value is left out. */
 static bool is_shown(const report_table *t, const report_column *column) {
   for (size_t i = 0; *column->title && i < json_array_size(t->rows); i++) {
     const json_t *value = json_object_get(json_array_get(t->rows, i), column->key);
@@ -98,19 +99,22 @@ static void value_cell(FILE *to, const report_column *column, const json_t *row)
 static void write_table(FILE *to, const report_table *t) {
   const char *level = t->run == REPORT_ALL ? "h2" : "h3";
   if (json_array_size(t->rows) == 0) return;
+  bool *shown = GT_NEW_ARRAY(bool, t->ncolumns);
+  for (size_t c = 0; c < t->ncolumns; c++) shown[c] = is_shown(t, &t->columns[c]);
   if (t->folded) fprintf(to, "<details%s>", json_array_size(t->rows) <= 40 ? " open" : "");
   cell(to, t->folded ? "summary" : level, t->title);
   fprintf(to, "\n<table%s>\n<tr>", t->folded ? " class=\"text\"" : "");
   for (size_t c = 0; c < t->ncolumns; c++)
-    if (is_shown(t, &t->columns[c])) cell(to, "th", t->columns[c].title);
+    if (shown[c]) cell(to, "th", t->columns[c].title);
   fputs("</tr>\n", to);
   for (size_t i = 0; i < json_array_size(t->rows); i++) {
     fputs("<tr>", to);
     for (size_t c = 0; c < t->ncolumns; c++)
-      if (is_shown(t, &t->columns[c])) value_cell(to, &t->columns[c], json_array_get(t->rows, i));
+      if (shown[c]) value_cell(to, &t->columns[c], json_array_get(t->rows, i));
     fputs("</tr>\n", to);
   }
   fprintf(to, "</table>%s\n", t->folded ? "</details>" : "");
+  gt_free(shown);
   if (!*t->note) return;
   cell(to, "p", t->note);
   fputc('\n', to);
