@@ -258,10 +258,10 @@ static void add_rates(report_series *s, const report_region *region, size_t to) 
     else if (s->n > 1)
       s->points[s->n - 1].y = now;
   }
-  for (size_t k = 0; k < s->n; k++) {
-    const report_point *next = k + 1 < s->n ? &s->points[k + 1] : NULL;
-    s->points[k].y = next ? 8 * (next->y - s->points[k].y) / (next->x - s->points[k].x) : 0;
-  }
+  if (!s->points) return;
+  for (report_point *at = s->points; at + 1 < s->points + s->n; at++)
+    at->y = 8 * (at[1].y - at->y) / (at[1].x - at->x);
+  s->points[s->n - 1].y = 0;
 }
 
 typedef struct {
