@@ -130,17 +130,25 @@ typedef struct {
   void *ctx;
 } ps_eval;
 
+/* A region's sums over the samples that it has held back, as the payload of a SCORE.  steps: that
+   it had made; stopped: 1: the round stopped the run, so that there are no sums, 0: it did not;
+   last: the last round of the run, 0: not known. */
+typedef struct {
+  double loss_sum, samples, correct, steps, stopped, last;
+} ps_sums;
+
 /* The judgement of rounds by their loss (validate.c); int64 as in a checkpoint. */
 typedef struct {
   int64_t round;                    /* the newest round to judge; 0: none */
   bool due;                         /* its evaluation has not begun */
   int64_t judged;                   /* the newest round that has been judged */
-  int64_t best, since;              /* the best one so far, 0: none; rounds judged since */
-  int64_t saved;                    /* the round of the checkpoint, if it is to be judged; else 0 */
+  int64_t best, since;              /* the best one so far, 0: none; rounds counted since */
+  int64_t steps;                    /* of all regions, at the round that was judged */
+  int64_t saved;                    /* the round of the checkpoint; negative: it stopped the run */
   int64_t last;                     /* the last round of the run; 0: not known */
   double best_loss, loss, accuracy; /* of the best one; of the newest one */
   gt_vec params, buffers;           /* the model to evaluate; owned */
-  ps_chunk *sums;                   /* nregions: of the region's newest evaluation, */
+  ps_sums *sums;                    /* nregions: of the region's newest evaluation, */
   int64_t *told;                    /* which was of this round */
 } ps_validation;
 
@@ -209,8 +217,8 @@ struct gt_ps {
   /* rounds */
   int64_t round, whole_round, own_written;
   int64_t unsound; /* the newest round that this region would not resume from */
-  int64_t steps_at_round, samples_at_round;
-  int64_t moved_samples; /* by gt_ps_position_take */
+  int64_t steps_at_round, samples_at_round; /* where the interval of checkpoints began */
+  int64_t moved_samples;                    /* by gt_ps_position_take */
   gt_ns round_at;
   bool want_round;
   gt_status want_stop, stop_code;

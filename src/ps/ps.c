@@ -311,8 +311,6 @@ void gt_ps_start(gt_ps *ps, gt_ns now) {
   gt_ps_at(ps, now);
   ps->phase_since = ps->round_at = now;
   ps->heartbeat_at = ps->keepalive_at = now;
-  ps->steps_at_round = ps->totals.steps;
-  ps->samples_at_round = ps->totals.samples;
   ps->held_since = now;
   if (ps->epoch.frozen)
     gt_ps_hold(ps, PS_HOLDER_EPOCH, true);

@@ -61,8 +61,10 @@ void gt_ps_round_take(gt_ps *ps, int64_t round, gt_status stop_code) {
   if (!gt_ps_ends_alone(ps)) gt_outbox_round(ps->outbox, round);
   hold_outboxes(ps);
   ps->durable = 0;
-  ps->steps_at_round = ps->totals.steps;
-  ps->samples_at_round = ps->totals.samples;
+  if (stop_code == GT_OK || !ps->spec.validates) { /* else the same models are judged as without */
+    ps->steps_at_round = ps->totals.steps;
+    ps->samples_at_round = ps->totals.samples;
+  }
   ps->round_at = ps->now;
   ps->want_round = false;
   ps->spec.host.note(ps->spec.host.ctx, GT_NOTE_ROUND, (double)round, (double)stop_code);

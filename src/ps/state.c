@@ -61,6 +61,8 @@ static void load_phase(gt_ps *ps) {
 
 static gt_status load_numbers(gt_ps *ps, const gt_state *state) {
   GT_TRY(gt_state_get(state, "ps/", "totals", GT_TYPE_I64, &ps->totals, PS_TOTALS));
+  ps->steps_at_round = ps->totals.steps;
+  ps->samples_at_round = ps->totals.samples;
   int64_t next = ps->totals.next_batch, phase = ps->totals.phase;
   if (next < 0 || phase < GT_PS_TRAINING || phase > GT_PS_STOPPED)
     return GT_FAIL(GT_ERR_CKPT, "ps/totals has batch %lld and phase %lld, which cannot be",

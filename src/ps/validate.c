@@ -7,7 +7,12 @@
    only when it has judged the last one, and it tells so before its next sums; no region can judge
    without these sums, so all judge every round alike.  A round that is not sound has no loss, and
    one that stops the run is not judged.  After a resume the regions tell what they had judged,
-   and judge the round from which they continue, if it had not stopped the run.
+   and judge the round from which they continue.  All skip it if it had stopped the run, also if it
+   had done so in one region only, which had not heard yet that another one had opened it; but it
+   replaces one of the same steps that was not judged yet.
+
+   A round counts against the patience if regions have made steps since the one judged before: the
+   last round of a run can be of the same models.
 
    The regions' own models are evaluated, not their mean: it would have to be sent. */
 #include <math.h>
@@ -15,14 +20,11 @@
 
 #include "internal.h"
 
-/* The payloads of a SCORE; last: the last round of the run, or 0. */
+/* The other payload of a SCORE. */
 typedef struct {
-  double loss_sum, samples, correct, unused[3];
-} sums;
-typedef struct {
-  double best, best_loss, since, last, loss, accuracy;
+  double best, best_loss, since, steps, loss, accuracy;
 } judgement;
-_Static_assert(sizeof(sums) == GT_SCORE_BYTES && sizeof(judgement) == GT_SCORE_BYTES,
+_Static_assert(sizeof(ps_sums) == GT_SCORE_BYTES && sizeof(judgement) == GT_SCORE_BYTES,
                "both are as long");
 
 void gt_ps_validation_open(gt_ps *ps) {
@@ -30,7 +32,7 @@ void gt_ps_validation_open(gt_ps *ps) {
   if (!ps->spec.validates) return;
   if (ps->plane->whole || ps->spec.members.change) gt_bug("stages or members, and validation");
   v->told = GT_NEW_ARRAY(int64_t, ps->spec.nregions);
-  v->sums = GT_NEW_ARRAY(ps_chunk, ps->spec.nregions);
+  v->sums = GT_NEW_ARRAY(ps_sums, ps->spec.nregions);
   v->best_loss = INFINITY;
   const bool with_memory = ps->spec.params.data != NULL;
   v->params =
@@ -56,15 +58,13 @@ bool gt_ps_gave_up(const gt_ps *ps) {
 
 static void tell(gt_ps *ps, size_t peer, bool judged) {
   const ps_validation *v = &ps->validation;
-  const ps_chunk *own = &v->sums[ps->spec.self];
-  const sums s = {own->loss_sum, (double)own->samples, (double)own->correct, {0}};
-  const judgement j = {(double)v->best, v->best_loss, (double)v->since,
-                       (double)v->last, v->loss,      v->accuracy};
+  const judgement j = {(double)v->best,  v->best_loss, (double)v->since,
+                       (double)v->steps, v->loss,      v->accuracy};
   gt_outbox_control(ps->outbox, peer,
                     (gt_frame_header){.kind = GT_MSG_SCORE,
                                       .range = judged,
                                       .value = (uint64_t)(judged ? v->judged : v->round)},
-                    judged ? (const void *)&j : &s, sizeof s);
+                    judged ? (const void *)&j : &v->sums[ps->spec.self], sizeof j);
 }
 
 static void tell_all(gt_ps *ps, bool judged) {
@@ -83,29 +83,41 @@ static void settled(gt_ps *ps) {
    continue. */
 static void judge(gt_ps *ps) {
   ps_validation *v = &ps->validation;
-  ps_chunk all = {0};
+  ps_sums all = {0};
   if (gt_ps_is_judged(ps)) return;
   for (size_t p = 0; p < ps->spec.nregions; p++) {
     if (v->told[p] < v->round) return;
     all.loss_sum += v->sums[p].loss_sum;
     all.samples += v->sums[p].samples;
     all.correct += v->sums[p].correct;
+    all.steps += v->sums[p].steps;
+    all.stopped += v->sums[p].stopped;
+  }
+  if (all.stopped > 0) {
+    v->round = v->judged;
+    return;
   }
   const double each = ps->spec.predictions ? (double)ps->spec.predictions : 1;
   v->judged = v->round;
-  v->loss = all.loss_sum / (double)all.samples;
-  v->accuracy = (double)all.correct / ((double)all.samples * each);
+  v->loss = all.loss_sum / all.samples;
+  v->accuracy = all.correct / (all.samples * each);
   const bool better = v->loss < v->best_loss;
-  v->since = better && !gt_ps_gave_up(ps) ? 0 : v->since + 1;
+  if (better && !gt_ps_gave_up(ps))
+    v->since = 0;
+  else if (all.steps > (double)v->steps)
+    v->since++;
+  v->steps = (int64_t)all.steps;
   if (better) v->best = v->round;
   if (better) v->best_loss = v->loss;
   settled(ps);
 }
 
-static void give(gt_ps *ps, const ps_chunk *own) {
+static void give(gt_ps *ps, ps_sums own) {
   ps_validation *v = &ps->validation;
   v->due = false;
-  v->sums[ps->spec.self] = *own;
+  own.steps = (double)ps->steps_at_round;
+  own.last = (double)v->last;
+  v->sums[ps->spec.self] = own;
   v->told[ps->spec.self] = v->round;
   tell_all(ps, false);
   judge(ps);
@@ -114,9 +126,10 @@ static void give(gt_ps *ps, const ps_chunk *own) {
 void gt_ps_validation_take(gt_ps *ps, int64_t round) {
   ps_validation *v = &ps->validation;
   if (!ps->spec.validates || ps->stop_code != GT_OK) return;
+  const bool stopped = v->saved < 0, sound = ps->unsound != round && !stopped;
   v->round = round;
-  v->due = ps->spec.validation > 0 && ps->unsound != round;
-  if (!v->due) give(ps, &(ps_chunk){.loss_sum = ps->unsound == round ? NAN : 0});
+  v->due = ps->spec.validation > 0 && sound;
+  if (!v->due) give(ps, (ps_sums){.loss_sum = sound ? 0 : NAN, .stopped = stopped});
   if (!v->due) return;
   gt_vec_copy(v->params, ps->spec.params);
   gt_vec_copy(v->buffers, ps->spec.buffers);
@@ -129,7 +142,9 @@ bool gt_ps_validation_begins(gt_ps *ps) {
 }
 
 void gt_ps_validated(gt_ps *ps, const ps_chunk *own) {
-  give(ps, own);
+  give(ps, (ps_sums){.loss_sum = own->loss_sum,
+                     .samples = (double)own->samples,
+                     .correct = (double)own->correct});
 }
 
 /* ---- messages -------------------------------------------------------------------------------- */
@@ -141,20 +156,23 @@ static bool is_whole(double x, double most) {
 gt_status gt_ps_validation_check(const gt_frame_header *head, const void *body) {
   const double round = (double)head->value, most = 9007199254740992.0;
   if (head->range == 0) {
-    sums s;
+    ps_sums s;
     memcpy(&s, body, sizeof s);
-    if (is_whole(s.samples, most) && is_whole(s.correct, most)) return GT_OK;
-    return GT_FAIL(GT_ERR_FAULT, "it was right %g times in the validation of %g samples", s.correct,
-                   s.samples);
+    if (is_whole(s.samples, most) && is_whole(s.correct, most) && is_whole(s.steps, most) &&
+        is_whole(s.stopped, 1) && is_whole(s.last, round))
+      return GT_OK;
+    return GT_FAIL(GT_ERR_FAULT,
+                   "it was right %g times in the validation of %g samples after %g steps, stopped "
+                   "%g, last round %g, which cannot be",
+                   s.correct, s.samples, s.steps, s.stopped, s.last);
   }
   judgement j;
   memcpy(&j, body, sizeof j);
-  if (is_whole(j.best, round) && is_whole(j.since, round) && is_whole(j.last, round + 1))
-    return GT_OK;
+  if (is_whole(j.best, round) && is_whole(j.since, round) && is_whole(j.steps, most)) return GT_OK;
   return GT_FAIL(GT_ERR_FAULT,
-                 "it has judged round %g: the best is %g, %g rounds ago, the last %g, which cannot "
-                 "be",
-                 round, j.best, j.since, j.last);
+                 "it has judged round %g after %g steps: the best is %g, %g rounds ago, which "
+                 "cannot be",
+                 round, j.steps, j.best, j.since);
 }
 
 void gt_ps_validation_message(gt_ps *ps, size_t from, const gt_frame_header *head,
@@ -162,22 +180,20 @@ void gt_ps_validation_message(gt_ps *ps, size_t from, const gt_frame_header *hea
   ps_validation *v = &ps->validation;
   const int64_t round = (int64_t)head->value;
   if (head->range == 0) {
-    sums s;
-    memcpy(&s, body, sizeof s);
-    v->sums[from] = (ps_chunk){
-        .loss_sum = s.loss_sum, .samples = (int64_t)s.samples, .correct = (int64_t)s.correct};
+    memcpy(&v->sums[from], body, sizeof v->sums[from]);
     v->told[from] = round;
+    if (v->sums[from].last > 0) v->last = (int64_t)v->sums[from].last;
     judge(ps);
     return;
   }
   judgement j;
   memcpy(&j, body, sizeof j);
-  if (j.last > 0) v->last = (int64_t)j.last;
   if (round <= v->judged) return;
   v->judged = round;
   v->best = (int64_t)j.best;
   v->best_loss = j.best_loss;
   v->since = (int64_t)j.since;
+  v->steps = (int64_t)j.steps;
   v->loss = j.loss;
   v->accuracy = j.accuracy;
   settled(ps);
@@ -187,13 +203,19 @@ void gt_ps_validation_message(gt_ps *ps, size_t from, const gt_frame_header *hea
 
 gt_status gt_ps_validation_state(gt_ps *ps, gt_state_direction direction) {
   ps_validation *v = &ps->validation;
-  v->saved = ps->stop_code == GT_OK ? ps->round : 0;
+  const bool replaces = !gt_ps_is_judged(ps) && ps->totals.steps == ps->steps_at_round;
+  v->saved = ps->stop_code == GT_OK || replaces ? ps->round : -ps->round;
   const gt_state_field fields[] = {{"judged", GT_TYPE_I64, &v->judged, 1},
                                    {"best", GT_TYPE_I64, &v->best, 1},
                                    {"since", GT_TYPE_I64, &v->since, 1},
                                    {"saved", GT_TYPE_I64, &v->saved, 1},
-                                   {"best_loss", GT_TYPE_F64, &v->best_loss, 1}};
-  const bool older = direction.from && !gt_state_find(direction.from, "validation/", "judged");
+                                   {"best_loss", GT_TYPE_F64, &v->best_loss, 1},
+                                   {"loss", GT_TYPE_F64, &v->loss, 1},
+                                   {"accuracy", GT_TYPE_F64, &v->accuracy, 1},
+                                   {"steps", GT_TYPE_I64, &v->steps, 1},
+                                   {"round_steps", GT_TYPE_I64, &ps->steps_at_round, 1},
+                                   {"round_samples", GT_TYPE_I64, &ps->samples_at_round, 1}};
+  const bool older = direction.from && !gt_state_find(direction.from, "validation/", "steps");
   if (!ps->spec.validates || older) return GT_OK;
   return GT_STATE_FIELDS(direction, "validation/", fields);
 }
@@ -202,5 +224,6 @@ void gt_ps_validation_start(gt_ps *ps) {
   ps_validation *v = &ps->validation;
   if (!ps->spec.validates || !ps->resumed) return;
   tell_all(ps, true);
-  if (v->saved > v->judged) gt_ps_validation_take(ps, v->saved);
+  const int64_t saved = v->saved < 0 ? -v->saved : v->saved;
+  if (saved > v->judged) gt_ps_validation_take(ps, saved);
 }

@@ -55,6 +55,17 @@ check "more patience: it has trained on" [ "$(judged one east | wc -l)" -gt "$((
 completes "keep last" 3 job.yaml --clock virtual --run-dir one --resume --set train.keep=last --set train.patience=null --set train.until.steps=400
 check "keep last: the table says so" grep -q 'but the last model is the final one' <<<"$(joined out)"
 
+# A run that ends at a checkpoint has a last round of the same model, which counts for nothing.
+short() { completes "$1" 3 job.yaml --clock virtual --run-dir short "${alone[@]}" --set train.keep=best --set train.patience=1 "${@:2}"; }
+short "short" --set train.until.steps=20
+check "short: all but the last round were the best so far" same "$(judged short east | wc -l) $(best_of short)" "3 2"
+for i in 1 2; do
+  short "short, resumed" --resume
+  check "short, resumed: not ended early" [ -z "$(grep 'ended early' <<<"$(joined out)")" ]
+done
+short "short, longer" --resume --set train.until.steps=40
+check "short, longer: it has trained on" [ "$(steps short)" -gt 20 ]
+
 # Without messages each region keeps its own; without test samples nothing else is evaluated.
 "$GEOTRAIN" data split data.h5 --regions 2 --test first >/dev/null
 completes "none" 4 job.yaml --run-dir none "${best[@]}" --set sync.strategy=none --set sync.period=null --set data.path=data-2.h5 --set regions.0.ranks=2

@@ -257,6 +257,7 @@ static void host_checkpoint(void *ctx, int64_t round) {
   assert_non_null(r->copies);
   w_copy *c = &r->copies[r->ncopies++];
   r->kept.steps = w_view(w, r->id).steps;
+  if (round < W_ROUNDS) w->judged[round].steps += r->kept.steps;
   gt_state_add(&lent, "model/", "params", GT_TYPE_F32, r->params, r->nparams);
   gt_state_add(&lent, "model/", "buffers", GT_TYPE_F32, r->buffers, r->nbuffers);
   gt_ps_save(r->ps, &lent);
@@ -292,7 +293,7 @@ static void judged(w_region *r, size_t round) {
   const gt_ps_view v = w_view(r->world, r->id);
   assert_true(round > 0 && round < W_ROUNDS && (int64_t)round == v.judged);
   w_judged *j = &r->world->judged[round];
-  const w_judged own = {v.best_round, v.judged_loss, v.best_loss};
+  const w_judged own = {v.best_round, j->steps, v.judged_loss, v.best_loss};
   if (j->loss == 0) *j = own;
   w_check(r->world, j->best == own.best && j->best_loss == own.best_loss);
   w_check(r->world, j->loss == own.loss || (isnan(j->loss) && isnan(own.loss)));

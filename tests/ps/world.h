@@ -162,9 +162,9 @@ typedef struct {
   w_kept kept;
 } w_copy;
 
-/* How a round was judged; loss 0: it was not. */
+/* How a round was judged; loss 0: it was not.  steps: of all regions at their checkpoints. */
 typedef struct {
-  int64_t best;
+  int64_t best, steps;
   double loss, best_loss;
 } w_judged;
 
