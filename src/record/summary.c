@@ -140,6 +140,8 @@ static const field region_fields[] = {
     FIELD(gt_region_result, workers, INT),
     FIELD(gt_region_result, steps, INT64),
     FIELD(gt_region_result, samples, INT64),
+    FIELD(gt_region_result, best_steps, INT64_IF),
+    FIELD(gt_region_result, best_samples, INT64_IF),
     FIELD(gt_region_result, compute_s, NUMBER),
     FIELD(gt_region_result, wan_wait_s, NUMBER),
     FIELD(gt_region_result, local_wait_s, NUMBER),

@@ -96,25 +96,19 @@ void gt_server_ending_close(gt_server_ending *e) {
 static bool own_file_durable(gt_server_ending *e) {
   const gt_arrays *a = gt_graph_arrays(e->server->run->graph);
   if (!e->final.writer) {
-    gt_ps_view v;
+    gt_region_result own;
     if (e->own_bad_loss || !gt_vec_finite(a->params) || !gt_vec_finite(a->buffers)) return true;
-    gt_ps_get_view(e->server->ps, gt_server_now(e->server), &v);
-    gt_final_model_begin(&e->final, e->server, e->server->run->region,
-                         &(gt_region_result){.steps = v.steps, .samples = v.samples}, a->params,
-                         a->buffers);
+    gt_server_result(e->server, &e->own, &own);
+    own = gt_final_model_total(&own, 1);
+    gt_final_model_begin(&e->final, e->server, e->server->run->region, &own, a->params, a->buffers);
   }
   return gt_final_model_durable(&e->final, e->server);
 }
 
-/* Begins the file of the mean or of a pipeline's model, with the largest step count of all regions
-   and the sum of their samples. */
+/* Begins the file of the mean or of a pipeline's model. */
 static void begin_whole_file(gt_server_ending *e) {
   const gt_arrays *a = gt_graph_arrays(e->server->run->model);
-  gt_region_result all = {0};
-  for (size_t r = 0; r < e->server->run->job->nregions; r++) {
-    if (e->regions[r].steps > all.steps) all.steps = e->regions[r].steps;
-    all.samples += e->regions[r].samples;
-  }
+  const gt_region_result all = gt_final_model_total(e->regions, e->server->run->job->nregions);
   if (e->parts)
     gt_stage_model_finish(e->parts, &all, e->params_sha256);
   else

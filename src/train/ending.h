@@ -47,6 +47,8 @@ typedef struct {
   gt_ns since;            /* wall time */
   bool durable;
 } gt_final_model;
+/* Returns the largest step count of the final models of n regions, and the sum of their samples. */
+gt_region_result gt_final_model_total(const gt_region_result *regions, size_t n);
 /* Begins to write the model.  region: its owner; NULL: the mean of all regions.  of: its steps and
    samples.  params and buffers are copied.  Panics if writing cannot begin. */
 void gt_final_model_begin(gt_final_model *f, const gt_server *s, const char *region,

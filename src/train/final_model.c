@@ -3,6 +3,16 @@
 
 #include "ending.h"
 
+gt_region_result gt_final_model_total(const gt_region_result *regions, size_t n) {
+  gt_region_result all = {0};
+  for (const gt_region_result *r = regions; r < regions + n; r++) {
+    const int64_t steps = r->best_steps ? r->best_steps : r->steps;
+    if (steps > all.steps) all.steps = steps;
+    all.samples += r->best_samples ? r->best_samples : r->samples;
+  }
+  return all;
+}
+
 void gt_final_model_begin(gt_final_model *f, const gt_server *s, const char *region,
                           const gt_region_result *of, gt_vec params, gt_vec buffers) {
   gt_ckpt_info info;

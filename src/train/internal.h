@@ -64,6 +64,7 @@ struct gt_server {
   /* At this start: the newest round whose file at that region is non-finite; 0: none. */
   int64_t nonfinite_round[GT_MAX_REGIONS];
   int64_t resumes;
+  int64_t best_steps, best_samples; /* of the final model, if it is that of an earlier round */
   /* steps of the learning rate schedule for this job, and for the checkpoint's job (negative:
      unknown) */
   int64_t planned, planned_before;
@@ -146,6 +147,9 @@ gt_status gt_server_resume(gt_server *s, int64_t round);
 void gt_server_remove_newer(const gt_server *s, int64_t round);
 /* Returns the bytes that this region has copied to another for others, in all starts. */
 int64_t gt_server_relayed(const gt_server *s, size_t region);
+/* train.keep best: ends the run if this region's file of the best checkpoint is missing.  Call when
+   one has been judged. */
+void gt_server_check_best(const gt_server *s, const gt_ps_view *v);
 /* train.keep best: this region's model becomes that of the best checkpoint. */
 void gt_server_take_best(gt_server *s);
 /* Callbacks of the PS: write the checkpoint of a round; a round is whole in all regions. */

@@ -85,15 +85,15 @@ static const char *figure_of(const gt_ps_score *score, double *figure) {
 
 /* Logs and records how a checkpoint was judged. */
 static gt_status judged(gt_server *s, double t, const gt_ps_view *v) {
-  const bool best = v->best_round == v->judged;
-  char text[96];
-  if (v->gave_up && v->phase == GT_PS_TRAINING)
-    snprintf(text, sizeof text, "round %lld was better: training ends", (long long)v->best_round);
-  else
-    snprintf(text, sizeof text, best ? "the best so far" : "round %lld was better",
-             (long long)v->best_round);
-  gt_log_job(GT_LOG_INFO, "checkpoint round %lld: validation loss %.4f, accuracy %.4f; %s",
-             (long long)v->judged, v->judged_loss, v->judged_accuracy, text);
+  char text[96] = "none is finite so far";
+  if (v->best_round == v->judged)
+    snprintf(text, sizeof text, "the best so far");
+  else if (v->best_round > 0)
+    snprintf(text, sizeof text, "the best is round %lld", (long long)v->best_round);
+  gt_log_job(GT_LOG_INFO, "checkpoint round %lld: validation loss %.4f, accuracy %.4f; %s%s",
+             (long long)v->judged, v->judged_loss, v->judged_accuracy, text,
+             v->gave_up && v->phase == GT_PS_TRAINING ? ": training ends" : "");
+  gt_server_check_best(s, v);
   return gt_record_line(s->record, t, "validation", "round", 'i', v->judged, "samples", 'i',
                         v->samples, "loss", 'f', v->judged_loss, "accuracy", 'f',
                         v->judged_accuracy, "best", 'i', v->best_round, "ends", 'i',

@@ -1,4 +1,5 @@
 /* Checkpoints of a PS: their contents, their times, and the resume from one. */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -186,7 +187,8 @@ static void keep_unsound(gt_server *s, int64_t round) {
   s->unsound_round = round;
 }
 
-/* Keeps the newest `checkpoint.keep` whole rounds; removes none if a limit ends the run. */
+/* Keeps the newest `checkpoint.keep` whole rounds.  A round that stops the run removes none: its
+   file does not know how rounds have been judged since, so a resume can need an older one. */
 void gt_server_whole(void *server, int64_t round) {
   gt_server *s = server;
   gt_ps_view v;
@@ -196,7 +198,7 @@ void gt_server_whole(void *server, int64_t round) {
   s->whole_marked = true;
   const bool sound = gt_ps_whole_sound(s->ps);
   keep_unsound(s, sound ? 0 : round);
-  if (!sound || v.stop_code == GT_ERR_LIMIT) return;
+  if (!sound || v.stop_code != GT_OK) return;
   int64_t rounds[GT_MAX_ROUNDS];
   size_t n = gt_ckpt_rounds(s->run->run_dir, s->run->region, rounds, GT_MAX_ROUNDS),
          keep = (size_t)s->run->job->checkpoint.keep;
@@ -417,8 +419,24 @@ gt_status gt_server_resume(gt_server *s, int64_t round) {
   return status;
 }
 
+static void no_best(gt_status status, int64_t round) {
+  gt_panic(status,
+           "checkpoint round %lld is the best one, and cannot be read: %s; --resume with --set "
+           "train.keep=last keeps the last model",
+           (long long)round, gt_error_text());
+}
+
+void gt_server_check_best(const gt_server *s, const gt_ps_view *v) {
+  char path[1300];
+  if (s->run->job->train.keep == GT_KEEP_LAST || v->best_round == 0 || v->best_round == v->judged)
+    return;
+  gt_ckpt_path(path, sizeof path, s->run->run_dir, v->best_round, s->run->region);
+  if (access(path, R_OK) != 0)
+    no_best(GT_FAIL(GT_ERR_CKPT, "%s: %s", path, strerror(errno)), v->best_round);
+}
+
 void gt_server_take_best(gt_server *s) {
-  const gt_run *run = s->run;
+  gt_run *run = s->run;
   const gt_arrays *a = gt_graph_arrays(run->graph);
   gt_ps_view v;
   gt_ps_get_view(s->ps, gt_server_now(s), &v);
@@ -428,13 +446,12 @@ void gt_server_take_best(gt_server *s) {
   const gt_state_field fields[] = {{"model/params", GT_TYPE_F32, a->params.data, a->params.n},
                                    {"model/buffers", GT_TYPE_F32, a->buffers.data, a->buffers.n}};
   gt_status status = GT_OK;
-  if (gt_setup_read_round(s->run, v.best_round) == GT_ROUND_DAMAGED)
+  if (gt_setup_read_round(run, v.best_round) == GT_ROUND_DAMAGED)
     status = GT_FAIL(GT_ERR_CKPT, "%s", run->kept.why);
   if (status == GT_OK)
     status = GT_STATE_FIELDS(((gt_state_direction){.from = &run->kept.state}), "", fields);
-  if (status != GT_OK)
-    gt_panic(status,
-             "checkpoint round %lld is the best one, and cannot be read: %s; --resume with --set "
-             "train.keep=last keeps the last model",
-             (long long)v.best_round, gt_error_text());
+  if (status != GT_OK) no_best(status, v.best_round);
+  s->best_steps = run->kept.info.step;
+  s->best_samples = run->kept.info.samples;
+  gt_setup_close_kept(&run->kept);
 }

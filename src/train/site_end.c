@@ -73,17 +73,10 @@ bool gt_site_end_writes(const gt_site_end *e) {
   return e->final.writer && !e->final.durable;
 }
 
-/* Returns the largest step count of all regions, and the sum of their samples. */
-static gt_region_result all_regions(const gt_summary *s) {
-  gt_region_result all = {.samples = s->samples};
-  for (size_t r = 0; r < s->nregions; r++)
-    if (s->regions[r].steps > all.steps) all.steps = s->regions[r].steps;
-  return all;
-}
-
 /* True when the model is durable. */
 static bool write_model(gt_site_end *e, gt_vec params, gt_vec buffers) {
-  const gt_region_result all = all_regions(gt_summary_of(e->summary));
+  const gt_summary *sum = gt_summary_of(e->summary);
+  const gt_region_result all = gt_final_model_total(sum->regions, sum->nregions);
   char sha256[GT_SHA256_HEX];
   gt_failpoint("ending.site");
   if (e->alone) return true;

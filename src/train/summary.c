@@ -91,6 +91,8 @@ void gt_server_result(const gt_server *s, const gt_ps_score *own, gt_region_resu
   *r = (gt_region_result){.workers = (int)workers,
                           .steps = v.steps,
                           .samples = v.samples,
+                          .best_steps = s->best_steps,
+                          .best_samples = s->best_samples,
                           .compute_s = gt_seconds(v.compute) / share,
                           .encode_s = gt_seconds(v.encode),
                           .wan_wait_s = gt_seconds(v.wan_wait) / share + drain,

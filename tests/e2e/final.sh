@@ -4,7 +4,6 @@
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 sha() { h5dump -d "/model/$2" -b LE -o flat "$1" >/dev/null && sha256sum <flat | cut -d ' ' -f 1; }
-attribute() { h5dump -a "$2" "$1" | sed -nE 's/^ *\(0\): "?([^"]*)"?$/\1/p'; }
 scored() { sed -nE 's/^accuracy ([0-9.]+)  loss.*/\1/p' out; }
 
 # told RUN REGION: a region's test accuracy in the summary, to four digits.

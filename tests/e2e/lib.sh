@@ -234,6 +234,9 @@ rounds() { find "$1/ckpt" -mindepth 1 -maxdepth 1 -type d -name '[0-9]*' -printf
 
 newest_round() { rounds "$1" | tail -n 1; }
 
+# attribute FILE NAME: of a checkpoint or a final model.
+attribute() { h5dump -a "$2" "$1" | sed -nE 's/^ *\(0\): "?([^"]*)"?$/\1/p'; }
+
 # wait_round RUN ROUND: waits until both regions have a file of a round that is at least as new.
 wait_round() {
   local i newest

@@ -29,6 +29,10 @@ check "the table says so" grep -qE '^validation +loss [0-9.]+ at checkpoint [0-9
 check "so does the summary" grep -qE '"validation_loss": [0-9.]+' real/summary.json
 check "another round than the last was kept" [ "$(best_of virtual)" -lt "$(judged virtual east | wc -l)" ]
 
+# place FILE: the step and the samples of a model.
+place() { echo "$(attribute "$1" step) $(attribute "$1" samples)"; }
+check "the final model is of the steps of the best round" same "$(attribute virtual/final.h5 step)" "$(for r in east west; do attribute "virtual/ckpt/$(best_of virtual)/$r.h5" step; done | sort -n | tail -n 1)"
+
 # killed RUN RANKS WORDS...: kills it three times, at other places, and resumes it until it ends.
 killed() {
   local run=$1 ranks=$2 at
@@ -49,6 +53,7 @@ completes "one region" 3 job.yaml --clock virtual --run-dir one "${best[@]}" "${
 killed again 3 "${alone[@]}"
 check "one region, killed and resumed: the bits of an undisturbed run" same "$(field again params_sha256)" "$(field one params_sha256)"
 loss_of() { "$GEOTRAIN" eval "$1" data.h5 2>/dev/null | grep -oE 'loss [0-9.]+'; }
+check "one region: the file's step and samples are those of the best round" same "$(place one/final.h5)" "$(place "one/ckpt/$(best_of one)/east.h5")"
 check "one region: its final model" same "$(loss_of one/final.h5)" "$(loss_of "one/ckpt/$(best_of one)/east.h5")"
 completes "more patience" 3 job.yaml --clock virtual --run-dir one --resume "${best[@]}" --set train.patience=6
 check "more patience: it has trained on" [ "$(judged one east | wc -l)" -gt "$(($(best_of one) + 4))" ]
@@ -59,6 +64,12 @@ check "keep last: the table says so" grep -q 'but the last model is the final on
 short() { completes "$1" 3 job.yaml --clock virtual --run-dir short "${alone[@]}" --set train.keep=best --set train.patience=1 "${@:2}"; }
 short "short" --set train.until.steps=20
 check "short: all but the last round were the best so far" same "$(judged short east | wc -l) $(best_of short)" "3 2"
+check "short: a tie" grep -q 'checkpoint round 3: .*; the best is round 2$' err
+cp -r short gone
+rm gone/ckpt/2/east.h5
+train "short, without its best round" 3 job.yaml --clock virtual --run-dir gone --resume "${alone[@]}" --set train.keep=best --set train.until.steps=40
+ended "short, without its best round" 4 'checkpoint round 2 is the best one, and cannot be read: gone/ckpt/2/east.h5: .*--set train.keep=last'
+check "short, without its best round: not trained on" same "$(newest_round gone)" 3
 for i in 1 2; do
   short "short, resumed" --resume
   check "short, resumed: not ended early" [ -z "$(grep 'ended early' <<<"$(joined out)")" ]
@@ -71,6 +82,7 @@ check "short, longer: it has trained on" [ "$(steps short)" -gt 20 ]
 completes "none" 4 job.yaml --run-dir none "${best[@]}" --set sync.strategy=none --set sync.period=null --set data.path=data-2.h5 --set regions.0.ranks=2
 check "none: the models of both" [ -e none/final-east.h5 -a -e none/final-west.h5 ]
 for region in east west; do
+  check "none: the step of $region" same "$(place none/final-$region.h5)" "$(place "none/ckpt/$(best_of none)/$region.h5")"
   check "none: that of $region" same "$(loss_of none/final-$region.h5)" "$(loss_of "none/ckpt/$(best_of none)/$region.h5")"
 done
 local_plane=(--set sync.local=async --set sync.strategy=asgd-ga)
