@@ -287,8 +287,8 @@ size_t gt_data_renamed(const gt_job *job, const gt_dataset_info *infos);
    GT_ERR_DATA also: too few for both. */
 gt_status gt_data_part(const gt_job *job, const size_t *files, size_t region, const int32_t *labels,
                        size_t n, gt_data_samples *part, gt_data_samples *held);
-/* Returns how many of a region's n samples data.validation holds back. */
-size_t gt_data_held(const gt_job *job, size_t n);
+/* Finds how many of a region's n samples data.validation holds back.  GT_ERR_DATA: none or all. */
+gt_status gt_data_held(const gt_job *job, size_t region, size_t n, size_t *held);
 
 /* ---- batches by number ----------------------------------------------------------------------- */
 

@@ -171,21 +171,22 @@ static gt_part_kind kind_of(const gt_job *job, size_t readers) {
   return readers == 1 ? GT_PART_FILE : by == GT_PART_FILE ? GT_PART_SHARES : by;
 }
 
-size_t gt_data_held(const gt_job *job, size_t n) {
-  return (size_t)(job->data.validation * (double)n + 0.5);
+gt_status gt_data_held(const gt_job *job, size_t region, size_t n, size_t *held) {
+  *held = (size_t)(job->data.validation * (double)n + 0.5);
+  if (job->data.validation <= 0 || (*held > 0 && *held < n)) return GT_OK;
+  return GT_FAIL(GT_ERR_DATA,
+                 "data.validation is %g and region %s has %zu training samples, of which %zu would "
+                 "be held back; expected at least one, and one to train with",
+                 job->data.validation, job->regions[region].name, n, *held);
 }
 
 /* Moves samples of the region's part to *held: as many as gt_data_held says, each set of them as
    likely (selection sampling: Knuth, The Art of Computer Programming 2, 3.4.2). */
 static gt_status hold_back(const gt_job *job, size_t region, gt_data_samples *part,
                            gt_data_samples *held) {
-  const size_t all = part->n, want = gt_data_held(job, all);
-  if (want == 0 || want == all)
-    return GT_FAIL(
-        GT_ERR_DATA,
-        "data.validation is %g and region %s has %zu training samples, of which %zu would "
-        "be held back; expected at least one, and one to train with",
-        job->data.validation, job->regions[region].name, all, want);
+  const size_t all = part->n;
+  size_t want;
+  GT_TRY(gt_data_held(job, region, all, &want));
   gt_rng rng = gt_rng_make(job->seed, GT_RNG_HELD_BACK, region, 0);
   held->samples = GT_NEW_ARRAY(uint32_t, want);
   part->n = 0;

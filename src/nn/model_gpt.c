@@ -1,7 +1,8 @@
 /* GPT: a decoder of pre-norm blocks (Vaswani et al. 2017; Radford et al. 2019) that predicts the
-   next id at each position.  Without dropout; biases, GELU's tanh form and initial values are those
-   of GPT-2: weights normal with standard deviation 0.02, those of the projections into the residual
-   stream with 0.02 / sqrt(2 layers), biases 0.  Presets differ in sizes only. */
+   next id at each position.  Attention weights have no dropout; other dropout, biases, GELU's tanh
+   form and initial values are those of GPT-2: weights normal with standard deviation 0.02, those of
+   the projections into the residual stream with 0.02 / sqrt(2 layers), biases 0.  Presets differ in
+   sizes only. */
 #include <math.h>
 #include <stdio.h>
 

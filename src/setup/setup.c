@@ -134,7 +134,8 @@ static double need_of_stage(const gt_run *run) {
   return sizeof(float) * floats;
 }
 
-/* Finds a lower bound: a PS also has momenta and buffers of its exchange. */
+/* Finds a lower bound: a PS also has momenta and buffers of its exchange.  With validation it has a
+   copy of the model to evaluate, with train.keep best also the best one, read at the end. */
 static gt_status find_need(const gt_run *run, const gt_graph_spec *spec, size_t *parameters,
                            double *need) {
   size_t bytes;
@@ -144,7 +145,8 @@ static gt_status find_need(const gt_run *run, const gt_graph_spec *spec, size_t 
     return GT_OK;
   }
   GT_TRY(gt_graph_size(spec, parameters, &bytes));
-  *need = (double)bytes;
+  const int copies = run->job->data.validation > 0 ? 1 + (run->job->train.keep == GT_KEEP_BEST) : 0;
+  *need = (double)bytes + run->roles.is_ps * copies * (double)(*parameters * sizeof(float));
   return GT_OK;
 }
 

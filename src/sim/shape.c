@@ -144,7 +144,9 @@ static gt_status from_job(gt_sim_shape *out, const gt_job *job) {
   out->assumed = true;
   for (size_t r = 0; r < job->nregions; r++) {
     out->samples[r] = job->regions[r].samples;
-    if (out->samples[r] > 0) out->held[r] = (int64_t)gt_data_held(job, (size_t)out->samples[r]);
+    size_t held = 0;
+    if (out->samples[r] > 0) GT_TRY(gt_data_held(job, r, (size_t)out->samples[r], &held));
+    out->held[r] = (int64_t)held;
     out->samples[r] -= out->held[r];
     if (out->samples[r] <= 0 && gt_job_reads(job, r))
       return GT_FAIL(GT_ERR_JOB,

@@ -49,7 +49,9 @@ static void divide(const gt_job *job, size_t sizes[4]) {
     sizes[r] = part.n;
     for (size_t i = 0; i < part.n; i++) assert_int_equal(seen[files[r]][part.samples[i]]++, 0);
     for (size_t i = 0; i < held.n; i++) assert_int_equal(seen[files[r]][held.samples[i]]++, 0);
-    assert_int_equal(held.n, gt_data_held(job, part.n + held.n));
+    size_t want;
+    assert_int_equal(gt_data_held(job, r, part.n + held.n, &want), GT_OK);
+    assert_int_equal(held.n, want);
     gt_free(part.samples);
     gt_free(held.samples);
   }

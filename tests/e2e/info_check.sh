@@ -49,6 +49,8 @@ check "a model that no machine holds: its memory" grep -Eq 'and a worker of regi
 looked "a huge model on a machine that submits" 0 '' --check=here "${huge[@]}"
 train "a model that no machine holds" 4 job.yaml "${huge[@]}" --run-dir huge
 ended "a model that no machine holds" 2 'training it with 4 ranks here needs at least 150\.'
+train "a model that no machine holds, with validation" 4 job.yaml "${huge[@]}" --run-dir huge --set data.validation=0.1 --set train.keep=best --set checkpoint.every.steps=5
+ended "a model that no machine holds, with validation" 2 'training it with 4 ranks here needs at least 225\.'
 check "a model that no machine holds: no run" test ! -e huge
 
 echo 'nonsense' >choices

@@ -101,6 +101,8 @@ refuses "best alone" 'data.validation is missing; train.keep best needs it' --se
 refuses "no checkpoints" 'data.validation is given and checkpoint.every is 0' --set checkpoint.every.steps=0
 refuses "a pipeline" 'data.validation is given with pipeline.stages; expected none' --set regions.0.ranks=2 --set data.partition.shares=null --set 'pipeline={stages: [{region: east}, {region: west}], labels: send, micro_batches: 2}' --set sync=null
 refuses "members" 'data.validation is given with sync.on_loss continue; expected stop' --set sync.on_loss=continue
+plain simulate job.yaml --out no --set data.path=none.h5 --set regions.0.samples=2 --set regions.1.samples=100
+ended "a share that rounds to 0, simulated" 3 'data.validation is 0.2 and region east has 2 training samples, of which 0 would be held back'
 rm "virtual/ckpt/$(best_of virtual)/east.h5"
 train "the best one is gone" 5 job.yaml --clock virtual --run-dir virtual --resume "${best[@]}"
 ended "the best one is gone" 4 "checkpoint round $(best_of virtual) is the best one, and cannot be read: .*--set train.keep=last"
