@@ -9,7 +9,8 @@
    that region `by` has not heard of: it then stops with that same round. */
 static void stop(world *w, size_t by) {
   const int64_t events = w->events;
-  while (w_view(w, 0).round <= w_view(w, by).round && w->events < events + 300) w_steps(w, 1);
+  while (by > 0 && w_view(w, 0).round <= w_view(w, by).round && w->events < events + 300)
+    w_steps(w, 1);
   gt_ps_stop(w->regions[by].ps, GT_STOPPED, w->now);
   w_run(w); /* a stop can be too late */
 }
@@ -19,7 +20,7 @@ static world *run(const w_spec *spec, int crashes, bool stops) {
   gt_rng rng = gt_rng_make(spec->seed, GT_RNG_TEST, 5, 0);
   world *w = w_open(spec);
   while (crashes-- > 0) {
-    w_steps(w, (int64_t)gt_rng_below(&rng, 600));
+    w_steps(w, (int64_t)gt_rng_below(&rng, w->n > 1 ? 600 : 100));
     if (stops) stop(w, w->n - 1);
     const int64_t whole = w_crash(w);
     int64_t known = stops ? 0 : whole; /* a judgement that no checkpoint has is lost */
