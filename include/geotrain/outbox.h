@@ -172,6 +172,9 @@ typedef struct {
   /* sequence numbers: the last one sent; the last ones of the peer taken and received */
   int64_t sent, taken, received;
   double bandwidth_bps, latency_s; /* measured; 0: not yet */
+  /* Mean and longest time from the post of a message until the peer has taken it, of the messages
+     that were acknowledged since this start; 0: none. */
+  double staleness_s, staleness_s_longest;
   /* Recent measurements: a sample that is t seconds old has the weight exp(-t / 30). */
   double late_bps, late_latency_s;
   /* Time by which the peer's clock is ahead of this region's clock, from the quickest recent

@@ -112,7 +112,8 @@ double gt_ps_share_done(const gt_ps *ps);
 int64_t gt_ps_steps_left(const gt_ps *ps);
 
 typedef struct {
-  double bandwidth_bps, latency_s; /* measured; 0: not yet */
+  double bandwidth_bps, latency_s;         /* measured; 0: not yet */
+  double staleness_s, staleness_s_longest; /* as in gt_outbox_view */
   size_t queued, unacknowledged;
   int64_t samples; /* samples that the peer reported with its last heartbeat */
   bool done;

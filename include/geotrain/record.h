@@ -141,6 +141,7 @@ typedef struct {
   /* copied to this receiver for other senders, whose links have the same bytes (the relay) */
   int64_t bytes_relayed;
   double bandwidth_bps_measured, latency_s_measured; /* 0: not measured */
+  double staleness_s, staleness_s_longest;           /* 0: no message was acknowledged */
 } gt_link_result;
 
 /* Sums over all links of a region, as in gt_link_result. */

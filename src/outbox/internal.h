@@ -40,6 +40,11 @@ typedef struct {
   bool paused;        /* data does not leave now */
   double wan_bytes;   /* total sent, as the peer reports; of this region: as counted */
   gt_ns last_ack;
+  /* From posting to acknowledgement, of the messages of this start; not in checkpoints. */
+  struct {
+    gt_ns sum, longest;
+    int64_t n;
+  } waits;
   outbox_measured measured;
   gt_ns rate_at, rtt_at; /* last measurement of the link's rate, of its round trip */
   /* the peer's clock relative to this one, by an answer that took compared_rtt; compared_at 0:
@@ -95,5 +100,6 @@ void gt_account_load(gt_outbox *o, double left);
 /* links.c: measure with a message that is acknowledged now, or with the answer to a heartbeat sent
    at `sent`, given at `theirs` by the peer's clock.  Older checkpoints have no measurements. */
 void gt_links_measure_rate(gt_outbox *o, outbox_peer *p, const outbox_message *m);
+void gt_links_measure_wait(const gt_outbox *o, outbox_peer *p, const outbox_message *m);
 void gt_links_measure_answer(gt_outbox *o, outbox_peer *p, gt_ns sent, gt_ns theirs);
 gt_status gt_links_load(gt_outbox *o, outbox_peer *p, const char *prefix, const gt_state *state);

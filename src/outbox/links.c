@@ -63,6 +63,14 @@ void gt_links_measure_rate(gt_outbox *o, outbox_peer *p, const outbox_message *m
   p->rate_at = o->now;
 }
 
+void gt_links_measure_wait(const gt_outbox *o, outbox_peer *p, const outbox_message *m) {
+  const gt_ns wait = o->now - m->posted;
+  if (m->resent) return;
+  p->waits.n++;
+  p->waits.sum += wait;
+  if (wait > p->waits.longest) p->waits.longest = wait;
+}
+
 /* Compares the clocks of hosts: the peer is assumed to have answered in the middle of the round
    trip (Mills, RFC 5905).  The quickest recent answer is the most exact one; clocks drift, so it is
    replaced after a time. */
@@ -92,6 +100,11 @@ static double rate(double bits, double seconds) {
   return seconds > 0 ? bits / seconds : 0;
 }
 
+/* An acknowledgement takes half a round trip. */
+static double staleness(const outbox_peer *p, gt_ns wait) {
+  return p->waits.n > 0 ? fmax(0, gt_seconds(wait) - p->measured.rtt_ns / 2e9) : 0;
+}
+
 gt_outbox_view gt_outbox_get_view(const gt_outbox *o, size_t peer) {
   const outbox_peer *p = &o->peers[peer];
   const outbox_measured *of = &p->measured;
@@ -103,6 +116,9 @@ gt_outbox_view gt_outbox_get_view(const gt_outbox *o, size_t peer) {
                           .received = p->received,
                           .bandwidth_bps = rate(of->bits, of->seconds),
                           .latency_s = gt_seconds((gt_ns)of->rtt_ns) / 2,
+                          .staleness_s =
+                              staleness(p, p->waits.n > 0 ? p->waits.sum / p->waits.n : 0),
+                          .staleness_s_longest = staleness(p, p->waits.longest),
                           .late_bps = rate(of->late_bits, of->late_seconds),
                           .late_latency_s = of->late_rtt_ns / 2e9,
                           .ahead = p->ahead,

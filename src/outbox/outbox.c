@@ -508,7 +508,10 @@ bool gt_outbox_acknowledged(gt_outbox *o, size_t peer, int64_t sequence, bool la
     outbox_message *m = &p->messages[gone++];
     /* the acknowledgement arrived before the report of its sending */
     if (!m->departed) has_left(o, p, m);
-    if (!late) gt_links_measure_rate(o, p, m);
+    if (!late) {
+      gt_links_measure_rate(o, p, m);
+      gt_links_measure_wait(o, p, m);
+    }
     m->payload->refs--;
     p->last_ack = o->now;
   }

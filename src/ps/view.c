@@ -81,6 +81,8 @@ void gt_ps_get_link(const gt_ps *ps, size_t peer, gt_ps_link *link) {
   const gt_outbox_view v = gt_outbox_get_view(ps->outbox, peer);
   *link = (gt_ps_link){.bandwidth_bps = v.bandwidth_bps,
                        .latency_s = v.latency_s,
+                       .staleness_s = v.staleness_s,
+                       .staleness_s_longest = v.staleness_s_longest,
                        .queued = v.queued,
                        .unacknowledged = v.unacknowledged,
                        .samples = ps->peers[peer].samples,

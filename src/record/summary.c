@@ -222,6 +222,8 @@ static const field link_fields[] = {
     FIELD(gt_link_result, bytes_relayed, INT64_IF),
     FIELD(gt_link_result, bandwidth_bps_measured, MEASURED),
     FIELD(gt_link_result, latency_s_measured, MEASURED),
+    FIELD(gt_link_result, staleness_s, NUMBER_IF),
+    FIELD(gt_link_result, staleness_s_longest, NUMBER_IF),
 };
 
 double gt_phases_sum(const gt_region_result *region) {

@@ -86,7 +86,9 @@ void gt_sim_wire_result(const sim_region *r, size_t peer, gt_link_result *l) {
   size_t used = 0;
   gt_ps_get_link(r->ps, peer, &seen);
   *l = (gt_link_result){.bandwidth_bps_measured = seen.bandwidth_bps,
-                        .latency_s_measured = seen.latency_s};
+                        .latency_s_measured = seen.latency_s,
+                        .staleness_s = seen.staleness_s,
+                        .staleness_s_longest = seen.staleness_s_longest};
   snprintf(l->from, sizeof l->from, "%s", sim->spec.job->regions[r->id].name);
   snprintf(l->to, sizeof l->to, "%s", sim->spec.job->regions[peer].name);
   for (size_t i = 0; i < SIM_KINDS; i++) {

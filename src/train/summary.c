@@ -181,7 +181,9 @@ void gt_server_link_results(const gt_server *s, gt_link_result *links) {
     gt_ps_link seen;
     gt_ps_get_link(s->ps, p, &seen);
     *l = (gt_link_result){.bandwidth_bps_measured = gt_server_link_bps(s, p),
-                          .latency_s_measured = seen.latency_s};
+                          .latency_s_measured = seen.latency_s,
+                          .staleness_s = seen.staleness_s,
+                          .staleness_s_longest = seen.staleness_s_longest};
     if (p < s->past.n) l->bytes_lost = (int64_t)s->past.bytes[p];
     l->bytes_relayed = gt_server_relayed(s, p);
     snprintf(l->from, sizeof l->from, "%s", s->run->region);

@@ -124,6 +124,25 @@ static void without_a_store_each_message_is_acknowledged(void) {
   gt_outbox_close(r.outbox);
 }
 
+/* Half a round trip of 2 s is that of the acknowledgement. */
+static void the_time_until_a_message_is_taken_is_measured(void) {
+  region r;
+  open_region(&r, false);
+  gt_outbox_at(r.outbox, 2 * GT_SECOND);
+  gt_outbox_pong(r.outbox, PEER, &(gt_frame_header){.kind = GT_MSG_PONG, .value = 0});
+  gt_outbox_view v = gt_outbox_get_view(r.outbox, PEER);
+  assert_true(v.latency_s == 1 && v.staleness_s == 0 && v.staleness_s_longest == 0);
+  post(&r);
+  gt_outbox_at(r.outbox, 5 * GT_SECOND);
+  post(&r);
+  assert_true(gt_outbox_acknowledged(r.outbox, PEER, 1, false));
+  gt_outbox_at(r.outbox, 10 * GT_SECOND);
+  assert_true(gt_outbox_acknowledged(r.outbox, PEER, 2, false));
+  v = gt_outbox_get_view(r.outbox, PEER);
+  assert_true(v.staleness_s == 3 && v.staleness_s_longest == 4);
+  gt_outbox_close(r.outbox);
+}
+
 /* The gateway never says that these messages have left. */
 static void messages_to_a_lost_peer_keep_no_memory(void) {
   region r;
@@ -141,4 +160,5 @@ static void messages_to_a_lost_peer_keep_no_memory(void) {
 
 TESTS(an_answer_carries_the_acknowledgement, a_region_that_does_not_answer_acknowledges_at_once,
       a_control_message_brings_what_waits, a_region_with_no_more_data_acknowledges,
-      without_a_store_each_message_is_acknowledged, messages_to_a_lost_peer_keep_no_memory)
+      without_a_store_each_message_is_acknowledged, the_time_until_a_message_is_taken_is_measured,
+      messages_to_a_lost_peer_keep_no_memory)
