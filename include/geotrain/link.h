@@ -308,7 +308,7 @@ void gt_links_delays(const gt_links *links, gt_ns *delay_min);
 #define GT_LINK_SHARED_MIN      ((size_t)1 << 20) /* bytes of an object that several regions read */
 #define GT_OBJECT_MAX           ((size_t)1 << 30) /* bytes of a message that is one object */
 #define GT_CONTROL_NUMBERS      ((size_t)512) /* maximum number of float64 in a control message */
-#define GT_PROTOCOL_VERSION     17
+#define GT_PROTOCOL_VERSION     18
 #define GT_HELLO_BYTES          ((size_t)1456) /* payload of a HELLO, which opens every link */
 #define GT_SCORE_BYTES          (6 * sizeof(double)) /* payload of a SCORE */
 

@@ -278,7 +278,9 @@ static void links_table(gt_report *p, size_t i) {
                                           {"limit_bps", "limit", "bit/s"},
                                           {"limit_percent", "share of limit", "%"},
                                           {"bandwidth_bps_measured", "measured rate", "bit/s"},
-                                          {"latency_s_measured", "latency", "s"}};
+                                          {"latency_s_measured", "latency", "s"},
+                                          {"staleness_s", "staleness", "s"},
+                                          {"staleness_s_longest", "longest", "s"}};
   const report_run *run = &p->runs[i];
   const json_t *links = json_object_get(run->summary, "links");
   const double left_out = gt_report_number(run->summary, "links_left_out");

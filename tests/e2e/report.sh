@@ -103,6 +103,9 @@ check "the same files, the same page" same "$(sha256sum <report.html)" "$first"
 check "the page is whole and loads nothing" well_formed report.html
 check "its name is escaped" grep -q '<h2>a&amp;b</h2>' report.html
 check "the figures are those of the record" numbers one.csv 'a&b' "$(python3 -c 'import json; print(json.load(open("a&b/summary.json"))["regions"][0]["name"])')"
+check "the staleness of links is that of the summary" python3 -c 'import json
+a, b = ([l.get("staleness_s") for l in links] for links in (json.load(open("a&b/summary.json"))["links"], [r for t in json.load(open("one.json"))["tables"] if t["table"] == "links" for r in t["rows"]]))
+assert a == b and min(a) > 0, (a, b)'
 check "JSON has the figures of the CSV" same "$(python3 -c 'import json; print(len(json.load(open("one.json"))["figures"]))')" "$(tail -n +2 one.csv | cut -d, -f1 | sort -u | wc -l)"
 check "an SVG for each figure" same "$(ls figures | wc -l)" "$(grep -c '<figure' report.html)"
 for f in figures/*.svg; do check "$f is XML" python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$f"; done
