@@ -398,7 +398,8 @@ typedef struct {
   bool lead, trained; /* trained: it has finished its own training */
   int64_t step, samples;
   double t_s, epoch, loss, compute_s, wait_s, wan_wait_s; /* as in the last progress line */
-  double done;                                            /* share of its training, 0..1 */
+  double transfer_s; /* sum over the workers of a pipeline, as in the last phases line; else 0 */
+  double done;       /* share of its training, 0..1 */
   /* in the last interval of the record: samples, and shares of the workers' time spent waiting for
      the WAN and for their server */
   double samples_per_s, wan_waiting, local_waiting;

@@ -13,7 +13,8 @@
 typedef struct {
   gt_follow *run;
   gt_tail *tail;
-  gt_region_view view; /* view.lead: the lead's record determines the state of the run */
+  gt_region_view view;   /* view.lead: the lead's record determines the state of the run */
+  gt_region_view before; /* at the progress line before the last one */
 } region;
 
 struct gt_follow {
@@ -121,11 +122,22 @@ static void on_stopped(gt_follow *f, const json_t *line) {
   f->view.round = whole_of(line, "round");
 }
 
-/* Adds a progress line of a region to its view: the figures, and those of the interval before
-   it. */
+/* Finds the shares between the last two progress lines.  wan_wait_s does not contain transfer_s;
+   wait_s only contains waits of steps that have ended. */
+static void measure_waits(region *r) {
+  gt_region_view *v = &r->view;
+  const gt_region_view *before = &r->before;
+  const double waited = v->wait_s - before->wait_s, all = v->compute_s - before->compute_s + waited,
+               wan = fmin(waited,
+                          v->wan_wait_s - before->wan_wait_s + v->transfer_s - before->transfer_s);
+  if (!(all > 0)) return;
+  v->wan_waiting = fmax(0, wan / all);
+  v->local_waiting = fmax(0, (waited - wan) / all);
+}
+
 static void on_region_progress(region *r, const json_t *line) {
   gt_region_view *v = &r->view;
-  const gt_region_view before = *v;
+  r->before = *v;
   v->step = whole_of(line, "step");
   v->samples = whole_of(line, "samples");
   v->t_s = gt_json_number_of(line, "t");
@@ -134,12 +146,18 @@ static void on_region_progress(region *r, const json_t *line) {
   v->compute_s = gt_json_number_of(line, "compute_s");
   v->wait_s = gt_json_number_of(line, "wait_s");
   v->wan_wait_s = gt_json_number_of(line, "wan_wait_s");
-  const double took = v->t_s - before.t_s, wan = v->wan_wait_s - before.wan_wait_s,
-               waited = v->wait_s - before.wait_s, all = v->compute_s - before.compute_s + waited;
-  if (took > 0) v->samples_per_s = (double)(v->samples - before.samples) / took;
-  if (!(all > 0)) return;
-  v->wan_waiting = fmax(0, wan / all);
-  v->local_waiting = fmax(0, (waited - wan) / all);
+  const double took = v->t_s - r->before.t_s;
+  if (took > 0) v->samples_per_s = (double)(v->samples - r->before.samples) / took;
+  measure_waits(r);
+}
+
+/* Reads the line that follows a progress line of the same time. */
+static void on_region_phases(region *r, const json_t *line) {
+  const json_t *workers = json_object_get(line, "workers");
+  r->view.transfer_s = 0;
+  for (size_t w = 0; w < json_array_size(workers); w++)
+    r->view.transfer_s += gt_json_number_of(json_array_get(workers, w), "transfer_s");
+  measure_waits(r);
 }
 
 static void on_region(region *r, const char *event, const json_t *line) {
@@ -149,6 +167,8 @@ static void on_region(region *r, const char *event, const json_t *line) {
     v->lead = json_is_true(json_object_get(line, "lead"));
   } else if (strcmp(event, "progress") == 0) {
     on_region_progress(r, line);
+  } else if (strcmp(event, "phases") == 0) {
+    on_region_phases(r, line);
   } else if (strcmp(event, "done") == 0) {
     v->trained = true;
   }

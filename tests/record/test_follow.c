@@ -332,6 +332,28 @@ static void test_regions(void **unused) {
   gt_follow_close(f);
 }
 
+#define PHASES(a, b)                                                                               \
+  "{\"event\":\"phases\",\"step\":1,\"workers\":[{\"transfer_s\":" #a "},{\"transfer_s\":" #b      \
+  "}]}\n"
+
+/* In a pipeline the waits for links are part of the WAN's, as in the summary. */
+static void test_waits_of_pipelines(void **unused) {
+  (void)unused;
+  size_t n;
+  gt_follow *f = gt_follow_create(folder);
+  put("east.jsonl", "w", START REGION(10, 100, 6400, 3, 8, 2, 1) PHASES(0.5, 0.5));
+  put("east.jsonl", "a", REGION(20, 200, 9600, 4.5, 10, 10, 3) PHASES(3, 2));
+  gt_follow_poll(f);
+  /* 2 s of computing, 8 of waiting: 2 held for the WAN, and 4 of transfer. */
+  const gt_region_view *v = gt_follow_regions(f, &n)[0];
+  assert_true(fabs(v->wan_waiting - 0.6) < 1e-9 && fabs(v->local_waiting - 0.2) < 1e-9);
+  /* The transfers of a step that has not ended: no wait is more than all waits. */
+  put("east.jsonl", "a", REGION(30, 300, 12800, 6, 14, 11, 3) PHASES(6, 4));
+  gt_follow_poll(f);
+  assert_true(fabs(v->wan_waiting - 0.2) < 1e-9 && v->local_waiting == 0);
+  gt_follow_close(f);
+}
+
 /* ---- summaries ---- */
 
 static void test_summary_comes_back(void **unused) {
@@ -449,6 +471,7 @@ int main(void) {
       IN_FOLDER(test_limit_and_anew),
       IN_FOLDER(test_silence),
       IN_FOLDER(test_regions),
+      IN_FOLDER(test_waits_of_pipelines),
       IN_FOLDER(test_summary_comes_back),
       cmocka_unit_test(test_board_in_place),
       cmocka_unit_test(test_board_of_many),
