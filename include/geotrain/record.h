@@ -417,10 +417,10 @@ void gt_follow_text(const gt_follow *follow, char *text, size_t size, size_t wid
 /* Returns the regions whose records are in the directory, by name, *n of them; borrowed until the
    next poll. */
 const gt_region_view *const *gt_follow_regions(const gt_follow *follow, size_t *n);
-/* Writes the region in one line, with a bar, its name in at least `name_width` columns.  color:
-   with escape sequences for colors. */
+/* Writes the region in one line, its name in at least `name_width` columns, with a bar that leaves
+   room for the figures in width - 1 columns.  color: with escape sequences for colors. */
 void gt_region_text(const gt_region_view *region, char *text, size_t size, int name_width,
-                    bool color);
+                    size_t width, bool color);
 /* Writes the state of the run and of its regions as one JSON object.  code: of a run that is over,
    else -1; text: its line.  The caller frees the result. */
 char *gt_follow_json(const gt_follow *follow, const char *path, int code, const char *text);

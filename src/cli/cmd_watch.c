@@ -177,7 +177,8 @@ static size_t put_regions(const watch *w, gt_watched *run, size_t most) {
   for (size_t i = 0; i < lines; i++) {
     char *text = run->regions[i].text;
     if (i + 1 < lines || lines == n)
-      gt_region_text(views[i], text, sizeof run->regions[i].text, widest, w->set->color);
+      gt_region_text(views[i], text, sizeof run->regions[i].text, widest, gt_board_width(w->board),
+                     w->set->color);
     else
       snprintf(text, sizeof run->regions[i].text, "  and %zu more regions", n - i);
   }

@@ -408,21 +408,26 @@ static char *put_share(char *buf, size_t size, double share) {
   return buf;
 }
 
-void gt_region_text(const gt_region_view *v, char *text, size_t size, int name_width, bool color) {
+void gt_region_text(const gt_region_view *v, char *text, size_t size, int name_width, size_t width,
+                    bool color) {
   enum { BAR = 20 };
-  const char *const green = color ? "\033[32m" : "", *const yellow = color ? "\033[33m" : "",
-                    *const plain = color ? "\033[0m" : "";
-  const int full = isfinite(v->done) ? (int)(BAR * v->done) : 0;
-  const bool waits = v->wan_waiting >= 0.2;
-  char done[16], loss[24] = "-", rate[24], wan[16], local[16];
+  const bool waits = color && v->wan_waiting >= 0.2;
+  const char *const green = color ? "\033[32m" : "", *const plain = color ? "\033[0m" : "",
+                    *const yellow = waits ? "\033[33m" : "", *const end = waits ? plain : "";
+  char done[16], loss[24] = "-", count[24], rate[32] = "trained ", wan[16], local[16], figures[192];
   if (isfinite(v->loss)) snprintf(loss, sizeof loss, "%.4g", v->loss);
-  snprintf(text, size,
-           "  %-*s [%s%.*s%s%.*s] %s  loss %-7s %6s samples/s  waits: WAN %s%s%s, local %s%s",
-           name_width, v->name, green, full, "####################", plain, BAR - full,
-           "....................", put_share(done, sizeof done, v->done), loss,
-           gt_format_count(rate, sizeof rate, v->samples_per_s), waits ? yellow : "",
-           put_share(wan, sizeof wan, v->wan_waiting), waits ? plain : "",
-           put_share(local, sizeof local, v->local_waiting), v->trained ? "  trained" : "");
+  if (!v->trained)
+    snprintf(rate, sizeof rate, "%6s/s", gt_format_count(count, sizeof count, v->samples_per_s));
+  snprintf(figures, sizeof figures, "%s  loss %-7s %s  waits: WAN %s%s%s, local %s",
+           put_share(done, sizeof done, v->done), loss, rate, yellow,
+           put_share(wan, sizeof wan, v->wan_waiting), end,
+           put_share(local, sizeof local, v->local_waiting));
+  const size_t used =
+      (size_t)name_width + strlen("   [] ") + strlen(figures) - strlen(yellow) - strlen(end);
+  const int bar = (int)fmax(0, fmin(BAR, (double)width - 1 - (double)used)),
+            full = isfinite(v->done) ? (int)(bar * v->done) : 0;
+  snprintf(text, size, "  %-*s [%s%.*s%s%.*s] %s", name_width, v->name, green, full,
+           "####################", plain, bar - full, "....................", figures);
 }
 
 /* ---- for programs ---- */

@@ -57,11 +57,15 @@ wait_round run 2
 wait_seen watch.out '^step [1-9][0-9]*  epoch .* samples/s  WAN .* left '
 check "while it runs: no line a region in a log" same "$(grep -c '\[' watch.out)" 0
 NO_COLOR=1 script -qec 'env -u GEOTRAIN_DRILL "$GEOTRAIN" watch --once run' /dev/null </dev/null >terminal.out
-check "on a terminal: a line a region" same "$(grep -cE '^  (east|west) \[#*\.+\] +[0-9]+%  loss [0-9.]+ .* samples/s  waits: WAN +[0-9]+%, local +[0-9]+%.?$' terminal.out)" 2
+check "on a terminal: a line a region" same "$(grep -cE '^  (east|west) \[#*\.+\] +[0-9]+%  loss [0-9.]+ .*/s  waits: WAN +[0-9]+%, local +[0-9]+%.?$' terminal.out)" 2
 check "NO_COLOR: no colors" same "$(grep -c $'\033' terminal.out)" 0
 NO_COLOR='' script -qec 'env -u GEOTRAIN_DRILL "$GEOTRAIN" watch --once run' /dev/null </dev/null >terminal.out
 check "without it: colors" grep -q $'\033\[32m' terminal.out
 watch --json run >once.json
+env -u GEOTRAIN_DRILL "$GEOTRAIN" watch --progress line run >narrow.out &
+narrow=$!
+wait_seen narrow.out '  east +\[.*  waits: WAN .* local ' # in 80 columns
+kill -INT "$narrow"
 check "as JSON" same "$(jq -r '.runs[0] | "\(.state) \(.code) \(.path) \([.regions[] | .name] | join(" ")) \(.regions[0].lead)"' once.json)" "running null run east west true"
 kill -USR1 "$launcher"
 wait_end "stopped" 20

@@ -287,7 +287,7 @@ static void test_silence(void **unused) {
 
 static void region_says(const gt_region_view *v, const char *text) {
   char line[512];
-  gt_region_text(v, line, sizeof line, 6, false);
+  gt_region_text(v, line, sizeof line, 6, 400, false);
   assert_string_equal(line, text);
 }
 
@@ -300,8 +300,8 @@ static void test_regions(void **unused) {
   const gt_region_view *v = gt_follow_regions(f, &n)[0];
   assert_int_equal(n, 1);
   region_says(
-      v, "  west   [....................]   -   loss 0.5          - samples/s  waits: WAN   - , "
-         "local   - ");
+      v,
+      "  west   [....................]   -   loss 0.5          -/s  waits: WAN   - , local   - ");
   put("west.jsonl", "a", REGION(10, 100, 6400, 3, 8, 2, 1) REGION(20, 200, 19200, 4.5, 10, 10, 5));
   put("east.jsonl", "w", START PROGRESS(10, 1, 0.2));
   gt_follow_poll(f);
@@ -310,15 +310,25 @@ static void test_regions(void **unused) {
   assert_true(gt_follow_regions(f, &n)[0]->lead);
   /* Of the last interval: 12800 samples in 10 s; 2 s of computing, 8 of waiting, 4 for the WAN. */
   region_says(
-      v, "  west   [###############.....]  75%  loss 0.5     1.28 k samples/s  waits: WAN  40%, "
-         "local  40%");
+      v,
+      "  west   [###############.....]  75%  loss 0.5     1.28 k/s  waits: WAN  40%, local  40%");
   char line[512];
-  gt_region_text(v, line, sizeof line, 0, true);
+  gt_region_text(v, line, sizeof line, 0, 400, true);
   must_contain(line, "[\033[32m###############\033[0m.....");
   must_contain(line, "WAN \033[33m 40%\033[0m,");
+  /* A terminal of 80 columns shows 79. */
+  gt_region_text(v, line, sizeof line, 8, 80, false);
+  assert_string_equal(
+      line, "  west     [######...]  75%  loss 0.5     1.28 k/s  waits: WAN  40%, local  40%");
+  assert_int_equal(strlen(line), 79);
+  gt_region_text(v, line, sizeof line, 30, 80, false);
+  must_contain(line, " []  75%  loss");
   put("west.jsonl", "a", "{\"t\":21.0,\"event\":\"done\",\"step\":400,\"samples\":25600}\n");
   gt_follow_poll(f);
   assert_true(v->done == 1 && v->trained);
+  region_says(
+      v,
+      "  west   [####################] 100%  loss 0.5     trained   waits: WAN  40%, local  40%");
   char *text = gt_follow_json(f, "a run", -1, "the line");
   json_t *root = json_loads(text, 0, NULL);
   assert_true(w_null(root, "code"));
