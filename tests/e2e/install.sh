@@ -57,6 +57,14 @@ job job.yaml
 code=$?
 ended "submit as installed" 0 "^GEOTRAIN=$PWD/prefix/bin/geotrain\$" "^. $PWD/prefix/share/geotrain/slurm/steps\$"
 
+# netem/lab, too: a job of one region is refused after geotrain has read it.
+sed '/name: west/d; s/shares: \[1, 1\]/shares: [1]/; /links:/d' job.yaml >one.yaml
+stand_in lab id 'echo 0'
+for tool in ip tc ethtool nsenter unshare flock; do stand_in lab $tool 'exit 0'; done
+(unset GEOTRAIN; PATH=$PWD/lab:/usr/bin:/bin exec prefix/share/geotrain/netem/lab up one.yaml) >out 2>err
+code=$?
+ended "netem/lab as installed" 2 'the job has 1 region'
+
 # Man pages and completions: every command has a page; every option that it reads is in its help, and
 # every option that the help lists is read.
 share=prefix/share completion=prefix/share/bash-completion/completions/geotrain
