@@ -7,5 +7,8 @@ help("geotrain help; man geotrain; geotrain selftest")
 local prefix = os.getenv("GEOTRAIN_PREFIX") or "/opt/geotrain"
 prepend_path("PATH", pathJoin(prefix, "bin"))
 prepend_path("MANPATH", pathJoin(prefix, "share/man"))
-prepend_path("XDG_DATA_DIRS", pathJoin(prefix, "share")) -- completions of bash
-prepend_path("FPATH", pathJoin(prefix, "share/zsh/site-functions"))
+-- Completions of bash; the default folders follow, because they hold only where the variable is unset.
+prepend_path("XDG_DATA_DIRS", pathJoin(prefix, "share"))
+append_path("XDG_DATA_DIRS", "/usr/local/share:/usr/share")
+-- An FPATH of one folder would hide zsh's own functions.
+if os.getenv("FPATH") then prepend_path("FPATH", pathJoin(prefix, "share/zsh/site-functions")) end

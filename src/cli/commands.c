@@ -123,7 +123,7 @@ const gt_command gt_commands[] = {
      "RUN-DIR/slurm-jobs names the Slurm jobs that were submitted for the run.  If squeue is in\n"
      "PATH, watch asks it about these jobs every 5 s, for all runs at once.  Without squeue (or\n"
      "for a run under mpirun) watch only reads the files: if a run writes nothing for a while,\n"
-     "it shows `no sign of life` and continues, because it cannot know whether the run ended.\n"
+     "it shows `no activity` and continues, because it cannot know whether the run ended.\n"
      "\n"
      "Exit codes: 0 every run is done; 75 a run stopped with a checkpoint and its job has left\n"
      "the queue: submit it again; 5 a job has left the queue without a summary; 6 a limit ended\n"

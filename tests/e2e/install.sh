@@ -85,7 +85,8 @@ complete_words() {
 check "completion of commands" same "$(complete_words geotrain pr)" "probe predict"
 check "completion of actions" same "$(complete_words geotrain cert s)" "sign show"
 check "completion of options" same "$(complete_words geotrain watch run --)" "--once --json --progress"
-check "completion of zsh and fish" grep -q -- '--once' $share/zsh/site-functions/_geotrain
+check "completion of zsh" grep -q -- '--once' $share/zsh/site-functions/_geotrain
+check "completion of fish" grep -qE -- 'watch.* -l once' $share/fish/vendor_completions.d/geotrain.fish
 command -v groff >/dev/null && check "man pages without errors of groff" same "$(for page in $share/man/man?/*; do groff -man -ww -Tutf8 -z "$page" 2>&1; done)" ""
 prefix/bin/geotrain --version >version
 check "--version" grep -qE '^libraries: +.*MPI.*, OpenBLAS [0-9].*HDF5 [0-9]' version

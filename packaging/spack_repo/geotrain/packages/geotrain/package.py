@@ -30,6 +30,7 @@ class Geotrain(CMakePackage):
     depends_on("libpng")
     depends_on("jpeg")
     depends_on("onednn@2:3", when="+onednn")
+    depends_on("cmocka", type="test")
 
     def cmake_args(self):
         return [
