@@ -50,12 +50,15 @@ static gt_status failed(const char *doing, const char *found) {
   return GT_FAIL(GT_ERR_NOGO, "selftest: %s: %s; the output is in %s/" LOG, doing, found, folder);
 }
 
-/* Waits for the process; after LIMIT_S kills its group. */
+/* Waits for the process; after LIMIT_S kills its group.  A signal to this process ends the
+   launcher. */
 static gt_status wait_for(pid_t child, const char *doing) {
   const gt_ns until = gt_now() + gt_from_seconds(LIMIT_S);
   char text[64];
   int status = 0;
+  bool told = false;
   while (waitpid(child, &status, WNOHANG) == 0) {
+    if (gt_stop_requested() && !told) told = kill(-child, SIGTERM) == 0;
     if (gt_now() < until) {
       gt_sleep(GT_SECOND / 50);
       continue;
@@ -65,6 +68,7 @@ static gt_status wait_for(pid_t child, const char *doing) {
     snprintf(text, sizeof text, "no end within %.0f s", LIMIT_S);
     return failed(doing, text);
   }
+  if (gt_stop_requested()) return GT_FAIL(GT_STOPPED, "selftest: stopped by a signal");
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return GT_OK;
   snprintf(text, sizeof text, "the launcher ended with %s %d",
            WIFEXITED(status) ? "exit code" : "signal",
@@ -176,7 +180,8 @@ gt_status gt_cmd_selftest(int argc, char **argv) {
   if (optind < argc)
     return GT_FAIL(GT_ERR_JOB, "selftest: `%s` is given; expected no files", argv[optind]);
   snprintf(path, sizeof path, "%s/geotrain-selftest-XXXXXX", above && *above ? above : "/tmp");
-  if (!mkdtemp(path) || chdir(path) != 0)
+  gt_stop_install();
+  if (!mkdtemp(path) || chdir(path) != 0 || !getcwd(path, sizeof path))
     return GT_FAIL(GT_ERR_JOB, "selftest: %s cannot be made (%s); TMPDIR names another folder",
                    path, strerror(errno));
   folder = path;
@@ -188,5 +193,6 @@ gt_status gt_cmd_selftest(int argc, char **argv) {
     printf("selftest: files are in %s\n", path);
   else if (status != GT_ERR_NOGO)
     remove_all();
+  gt_end_by_signal();
   return status;
 }

@@ -3,7 +3,6 @@
 #include "cli.h"
 
 #include <getopt.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -291,13 +290,6 @@ static gt_status read_options(settings *set, int argc, char **argv) {
   return GT_OK;
 }
 
-/* Ends the process by the signal, as its parent expects.  Ctrl-C ends only the watching. */
-static void end_by_signal(int number) {
-  fflush(stdout);
-  signal(number, SIG_DFL);
-  raise(number);
-}
-
 /* Prints errors of the command itself.  The lines of runs that ended with a status other than 0
    already have the reason. */
 static gt_status refused(gt_status status) {
@@ -317,6 +309,6 @@ gt_status gt_cmd_watch(int argc, char **argv) {
   gt_board_close(w.board);
   gt_squeue_close(w.queue);
   close_runs(w.runs, w.n);
-  if (gt_stop_requested()) end_by_signal(gt_stop_requested());
+  gt_end_by_signal(); /* ends only the watching */
   return status;
 }

@@ -1,7 +1,16 @@
 /* The command line of a command about a job. */
 #include "options.h"
 
+#include <signal.h>
 #include <stdio.h>
+
+void gt_end_by_signal(void) {
+  const int number = gt_stop_requested();
+  if (number == 0) return;
+  fflush(stdout);
+  signal(number, SIG_DFL);
+  raise(number);
+}
 
 void gt_job_warning(const char *text) {
   fprintf(stderr, "geotrain: warning: %s\n", text);

@@ -22,6 +22,10 @@ const char *gt_option_word(int argc, char **argv);
    dashes. */
 gt_status gt_option_refused(int argc, char **argv, const char *command);
 
+/* Ends the process by the signal that has requested a stop, as its parent expects; returns if there
+   is none. */
+void gt_end_by_signal(void);
+
 /* Prints a warning about a job. */
 void gt_job_warning(const char *text);
 

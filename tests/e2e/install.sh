@@ -100,6 +100,22 @@ TMPDIR=$PWD/tests prefix/bin/geotrain selftest >out 2>err
 code=$?
 ended "selftest" 0 '^selftest: passed in'
 check "selftest: nothing is left" same "$(ls -A tests)" ""
+(cd tests && TMPDIR=. exec ../prefix/bin/geotrain selftest) >out 2>err
+code=$?
+ended "selftest in a relative TMPDIR" 0 '^selftest: passed in'
+check "selftest in a relative TMPDIR: nothing is left" same "$(ls -A tests)" ""
+rm -rf tests/*
+program=$PWD/prefix/bin/geotrain # of living
+TMPDIR=$PWD/tests prefix/bin/geotrain selftest >out 2>err &
+selftest=$!
+until compgen -G 'tests/*/run/*.jsonl' >/dev/null || ! kill -0 $selftest; do pause 0.05; done
+kill -TERM $selftest
+{ wait $selftest; } 2>/dev/null
+check "selftest ended by a signal" same $? 143
+check "selftest ended by a signal: no rank is left" same "$(living)" ""
+check "selftest ended by a signal: nothing is left" same "$(ls -A tests)" ""
+end_ranks
+rm -rf tests/*
 TMPDIR=$PWD/tests prefix/bin/geotrain selftest --launcher 'mpirun -n 1' >out 2>err
 code=$?
 ended "selftest on one rank" 7 'selftest: training: the launcher ended with exit code 2; the output is in .*/selftest.log'
