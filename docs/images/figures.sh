@@ -8,7 +8,7 @@
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 build=$(cd "${1:?a build folder, such as build/release}" && pwd)
-runs=${2:-$(mktemp -d)}
+runs=$(realpath -m "${2:-$(mktemp -d)}")
 cd "$root"
 # shellcheck disable=SC2046 # one word per line
 export $(grep '^[A-Z]' jobs/mpi.env) OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
