@@ -64,11 +64,14 @@ typedef struct {
   /* Tells the other regions that this one ends with the code; GT_OK: it needs nothing more.  Never
      waits long: it is a gt_on_panic function. */
   void (*say_bye)(void *t, gt_status code);
+  /* True if the peer is connected, as far as is known. */
+  bool (*here)(const gt_transport *t, size_t peer);
   /* True if the peer was there, has not said that it is done, and has been away for the
      patience. */
   bool (*absent)(const gt_transport *t, size_t peer);
-  /* From now on a region that starts again gets these frames instead of those kept, and one that is
-     late (nregions), or has not been met, after those kept; borrowed. */
+  /* From now on a region that starts again, or comes for the first time, gets these frames instead
+     of those kept, and one that is there and late (nregions) after those kept; borrowed.  A late
+     one that comes before gets none until then. */
   void (*repeat)(gt_transport *t, const gt_past_frame *frames, size_t n, const bool *late);
 } gt_transport_ops;
 

@@ -51,11 +51,16 @@ void gt_lane_lose(gt_transport *t, size_t peer, gt_stream *s, const char *why) {
   dial_later(t->tcp, l, s);
 }
 
+bool gt_lane_here(const gt_transport *t, size_t peer) {
+  bool here = false;
+  for (size_t i = 0; i < t->nstreams; i++) here |= t->lanes[peer].streams[i].greeted;
+  return here;
+}
+
 bool gt_lane_absent(const gt_transport *t, size_t peer) {
   const gt_lane *l = &t->lanes[peer];
-  for (size_t i = 0; i < t->nstreams; i++)
-    if (l->streams[i].greeted) return false;
-  return l->start != 0 && !l->left && gt_now() > l->lost + gt_from_seconds(t->tcp->base.patience_s);
+  return !gt_lane_here(t, peer) && l->start != 0 && !l->left &&
+         gt_now() > l->lost + gt_from_seconds(t->tcp->base.patience_s);
 }
 
 void gt_lane_check(gt_transport *t, size_t peer, gt_ns now) {
@@ -282,6 +287,11 @@ static void clear(gt_transport *t, gt_lane *l) {
 
 void gt_lane_forget(gt_transport *t, size_t peer) {
   gt_lane *l = &t->lanes[peer];
+  /* the run has begun without it, but it is there by now */
+  if (t->tcp->base.late[peer] && l->start && !l->queued && !l->received) {
+    l->restarted = true;
+    return;
+  }
   for (size_t i = 0; i < t->nstreams; i++) drop(l, &l->streams[i]);
   clear(t, l);
   l->forgotten = true;
@@ -296,10 +306,9 @@ static bool begins_the_run(const gt_transport *t, size_t peer, uint64_t start) {
          group->lanes[peer].start == start && !group->lanes[peer].returned;
 }
 
-/* The peer has started again, or for the first time after it was forgotten, and knows nothing of the
-   frames so far.  A gateway's frames are
-   dropped; those of a group are sent again, and those received from it count, unless the run has
-   begun. */
+/* The peer has started again, or comes for the first time after the others have begun, and knows
+   nothing of the frames so far.  A gateway's frames are dropped; those of a group are sent again,
+   and those received from it count, unless the run has begun or begins without the peer. */
 static void begin_anew(gt_transport *t, size_t peer, const gt_stream *on, uint64_t start) {
   gt_lane *l = &t->lanes[peer];
   if (!gt_endpoint_takes_back(&t->tcp->base))
@@ -308,16 +317,16 @@ static void begin_anew(gt_transport *t, size_t peer, const gt_stream *on, uint64
         "region %s has started again, and this run cannot take it back: end every region, then "
         "start each with --resume",
         t->tcp->base.names[peer]);
-  if (l->start == 0) {
+  if (l->start == 0 && t->keeps)
     gt_log(GT_LOG_INFO, "region %s has come", t->tcp->base.names[peer]);
-  } else {
+  if (l->start != 0) {
     gt_log(GT_LOG_WARN, "region %s has started again", t->tcp->base.names[peer]);
     l->former[l->nformer++ % GT_TCP_FORMER] = l->start;
   }
   l->left = l->forgotten = false;
   for (size_t i = 0; i < t->nstreams; i++)
     if (&l->streams[i] != on) drop(l, &l->streams[i]);
-  if ((t->keeps && !t->past) || begins_the_run(t, peer, start)) {
+  if ((t->keeps && !t->past && !t->tcp->base.late[peer]) || begins_the_run(t, peer, start)) {
     l->acked = l->begun = 0;
     for (uint64_t n = 1; n <= l->queued; n++) entry_at(l, n)->carrier = NULL;
     return;
@@ -343,7 +352,8 @@ static void dial_now(const gt_tcp *tcp, size_t peer) {
 
 static void take_greeting(gt_transport *t, size_t peer, gt_stream *s, const gt_tcp_record *hello) {
   gt_lane *l = &t->lanes[peer];
-  if (l->start == 0 ? l->forgotten : l->start != hello->start) begin_anew(t, peer, s, hello->start);
+  const bool late = l->forgotten || (t->keeps && t->tcp->base.late[peer]);
+  if (l->start == 0 ? late : l->start != hello->start) begin_anew(t, peer, s, hello->start);
   const uint64_t ack = greeted_ack(t, hello);
   l->start = hello->start;
   l->refused_till = 0;

@@ -85,6 +85,8 @@ void gt_lane_close(gt_transport *t, size_t peer);
 /* Forgets the connection, logs why, and dials again later; frames stay. */
 void gt_lane_lose(gt_transport *t, size_t peer, gt_stream *s, const char *why);
 
+/* True if the peer is connected. */
+bool gt_lane_here(const gt_transport *t, size_t peer);
 /* True if the peer, another region, was there, has not said that it is done, and has had no
    connection for the patience. */
 bool gt_lane_absent(const gt_transport *t, size_t peer);

@@ -7,6 +7,7 @@
 
 #define PIECE_BYTES ((size_t)64 << 10)
 #define CLOSE_S     5.0 /* how long the last acknowledgements may take */
+#define PAST_MAX    ((size_t)1 << 16)
 
 /* Before each piece: regions at the same point of a run send and expect the same.  kind: PAST is a
    piece of `region` that was sent at the start of the run, END follows the last of them; BEGIN names
@@ -35,10 +36,10 @@ typedef struct {
   const past *start; /* of those the one that this region repeats; NULL: it does not return */
   size_t at;         /* its next frame */
   bool *awaited;     /* of each region */
-  /* a run that begins without some regions: in the first region, those that are there, and since
-     when */
-  bool early;
-  size_t there;
+  /* a run that begins without some regions: in the first region, how many are connected; since when
+     these, or in all regions since it begins; and that it has logged that they are too few */
+  bool early, waits;
+  size_t here;
   gt_ns since;
 } group;
 
@@ -122,6 +123,7 @@ static void take_piece(group *g, const piece *p, size_t region, const uint8_t *f
 static void begin_without(group *g, const uint8_t *late) {
   const piece_head head = {.bytes = g->peers.size, .kind = BEGIN};
   g->early = true;
+  g->since = gt_now();
   for (size_t r = 0; r < g->peers.size; r++) {
     g->endpoint->late[r] = late[r];
     if (late[r])
@@ -138,24 +140,36 @@ static void take_beginning(group *g, size_t region, const uint8_t *late, size_t 
     if (!fits || (late[r] != 0) != g->endpoint->late[r]) other_point(g, region);
 }
 
-/* In the first region, while regions meet: begins without those that have not come. */
+static bool is_here(const group *g, size_t region) {
+  return region == g->peers.rank || g->ops->here(g->transport, region);
+}
+
+/* In the first region, while regions meet: begins without those that have not come, or have
+   gone. */
 static void begin_early(group *g) {
   const gt_endpoint *e = g->endpoint;
   if (!e->enough || g->number != 1 || g->peers.rank != 0 || g->early) return;
   size_t n = 0;
-  for (size_t r = 0; r < g->peers.size; r++) n += !g->awaited[r];
-  if (n != g->there) {
-    g->there = n;
+  for (size_t r = 0; r < g->peers.size; r++) n += is_here(g, r);
+  if (n != g->here) {
+    g->here = n;
     g->since = gt_now();
   }
   if (gt_now() < g->since + gt_from_seconds(e->patience_s)) return;
   bool *there = GT_NEW_ARRAY(bool, g->peers.size);
   uint8_t *late = GT_NEW_ARRAY(uint8_t, g->peers.size);
   for (size_t r = 0; r < g->peers.size; r++) {
-    there[r] = !g->awaited[r];
-    late[r] = g->awaited[r];
+    there[r] = !g->awaited[r] && is_here(g, r); /* its message has come, too */
+    late[r] = !there[r];
   }
-  if (e->enough(e->enough_ctx, there)) begin_without(g, late);
+  g->since = gt_now();
+  if (e->enough(e->enough_ctx, there)) {
+    begin_without(g, late);
+  } else if (!g->waits) {
+    gt_log(GT_LOG_INFO, "the run waits for more regions: those that are there are too few "
+                        "(sync.min_regions), or have too little of the weight");
+    g->waits = true;
+  }
   gt_free(there);
   gt_free(late);
 }
@@ -176,6 +190,7 @@ static void assume_late(group *g, const piece *p) {
 
 /* The run has begun without this region: it repeats what the first region tells to the end. */
 static void take_past(group *g, size_t region, const uint8_t *frame, const piece_head *head) {
+  if (g->told[region].n == PAST_MAX) other_point(g, region);
   if (head->kind == PAST && head->region < g->peers.size)
     keep(&g->told[region], head, frame + sizeof *head);
   else if (!g->start)
@@ -240,14 +255,19 @@ static void repeat(group *g, const piece *p) {
   g->at = at;
 }
 
-/* Once all regions have met (exchange 1), one that was lost and cannot return is not waited for to
-   the limit. */
-static void check_present(const group *g, const gt_peers_wait *wait) {
+static _Noreturn void lost(const group *g, size_t region, const gt_peers_wait *wait) {
+  gt_panic(GT_ERR_LOST, "waited %g s for region %s, which was lost: %s", g->endpoint->patience_s,
+           g->endpoint->names[region], wait->what);
+}
+
+/* A region that was lost is not waited for to the limit once all regions have met (exchange 1), if
+   it cannot return, and while they meet, if the run begins without others. */
+static void check_present(const group *g, size_t missing, const gt_peers_wait *wait) {
+  if (g->number == 1 && g->early && gt_now() > g->since + gt_from_seconds(g->endpoint->patience_s))
+    lost(g, missing, wait);
   if (g->endpoint->restarts || g->number == 1) return;
   for (size_t r = 0; r < g->peers.size; r++)
-    if (r != g->peers.rank && g->ops->absent(g->transport, r))
-      gt_panic(GT_ERR_LOST, "waited %g s for region %s, which was lost: %s",
-               g->endpoint->patience_s, g->endpoint->names[r], wait->what);
+    if (r != g->peers.rank && g->ops->absent(g->transport, r)) lost(g, r, wait);
 }
 
 static void exchange(group *g, const piece *p, const gt_peers_wait *wait) {
@@ -267,7 +287,7 @@ static void exchange(group *g, const piece *p, const gt_peers_wait *wait) {
       return;
     }
     begin_early(g);
-    check_present(g, wait);
+    check_present(g, missing, wait);
     if (gt_now() > until)
       gt_panic(GT_ERR_LOST, "waited %.0f s for region %s: %s", wait->limit_s,
                g->endpoint->names[missing], wait->what);

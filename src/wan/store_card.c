@@ -34,9 +34,10 @@ static void take_restart(store_endpoint *s, size_t peer) {
 /* The run has begun without the peer. */
 static void take_late(store_endpoint *s, size_t peer) {
   for (size_t i = 0; i < STORE_TRANSPORTS; i++) {
-    if (!s->open[i] || !s->open[i]->lanes[peer].forgotten) continue;
-    gt_log(GT_LOG_INFO, "region %s has come", s->base.names[peer]);
-    gt_store_lane_anew(s->open[i], peer);
+    gt_transport *t = s->open[i];
+    if (!t || !(t->lanes[peer].forgotten || (t->keeps && s->base.late[peer]))) continue;
+    if (t->keeps) gt_log(GT_LOG_INFO, "region %s has come", s->base.names[peer]);
+    gt_store_lane_anew(t, peer);
   }
 }
 

@@ -262,7 +262,7 @@ void gt_store_lane_anew(gt_transport *t, size_t peer) {
   store_lane *l = &t->lanes[peer];
   l->forgotten = false;
   new_channel(l);
-  if (t->keeps && !t->past) {
+  if (t->keeps && !t->past && !t->store->base.late[peer]) {
     l->acked = l->begun = 0;
     for (uint64_t n = 1; n <= l->queued; n++) gt_store_entry(l, n)->done = false;
     return;

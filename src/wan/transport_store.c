@@ -90,6 +90,10 @@ static gt_loss store_lost(gt_transport *t, size_t peer) {
   return GT_ENDED;
 }
 
+static bool store_here(const gt_transport *t, size_t peer) {
+  return t->store->peers[peer].start != 0 && !t->store->peers[peer].ended;
+}
+
 static bool store_absent(const gt_transport *t, size_t peer) {
   (void)t, (void)peer;
   return false; /* a card does not say whether its region lives */
@@ -115,7 +119,7 @@ static size_t settle(gt_transport *t) {
     if (peer == t->store->base.self) continue;
     store_lane *l = &t->lanes[peer];
     while (store_receive(t, peer, &bytes)) gt_store_lane_release(t, peer);
-    if (l->forgotten) continue;
+    if (l->forgotten || !t->store->peers[peer].start) continue;
     if (l->deleting || l->deleted + 1 < l->next || (!has_left(t, peer) && l->acked < l->queued))
       missing = peer;
   }
@@ -242,6 +246,7 @@ static const gt_transport_ops by_store = {
     .heard = store_heard,
     .close = store_close,
     .say_bye = say_bye,
+    .here = store_here,
     .absent = store_absent,
     .repeat = store_repeat,
 };

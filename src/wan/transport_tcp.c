@@ -246,7 +246,7 @@ static gt_loss tcp_lost(gt_transport *t, size_t peer) {
 /* A region that leaves alone does not wait for another one that it does not hear from. */
 static bool is_waited_for(const gt_transport *t, const gt_lane *l) {
   const bool leaves = t->tcp->base.code == GT_STOPPED;
-  return !l->left && !l->forgotten && l->acked < l->queued &&
+  return l->start != 0 && !l->left && !l->forgotten && l->acked < l->queued &&
          (!leaves || gt_now() < l->heard + gt_from_seconds(GT_LEAVE_S));
 }
 
@@ -347,6 +347,7 @@ const gt_transport_ops gt_transport_tcp = {
     .heard = tcp_heard,
     .close = tcp_close,
     .say_bye = say_bye,
+    .here = gt_lane_here,
     .absent = gt_lane_absent,
     .repeat = tcp_repeat,
 };

@@ -3,6 +3,7 @@
    the first is connected, and a group repeats its messages. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include "port.h"
 
 #define LIMIT_S 20.0
+#define SHORT_S 0.3
 #define WINDOW  ((size_t)4)
 #define BYTES   ((size_t)3000)
 
@@ -35,14 +37,16 @@ static void gather(gt_peers *peers, const void *own, size_t bytes, void *all,
 static const gt_peers_ops by_itself = {.gather = gather};
 static gt_peers alone = {&by_itself, 0, 1};
 
-/* Region 0, a, listens; region 1, b, dials. */
+static size_t nregions = 2;
+
+/* Region 0, a, listens; region 1, b, dials, and so does c. */
 static gt_endpoint *open_tcp(size_t self, bool restarts) {
   char at[32];
   gt_endpoint *tcp;
   snprintf(at, sizeof at, "127.0.0.1:%d", port);
-  const gt_tcp_region regions[] = {{"a", at}, {"b", NULL}};
+  const gt_tcp_region regions[] = {{"a", at}, {"b", NULL}, {"c", NULL}};
   const gt_tcp_spec spec = {.regions = regions,
-                            .nregions = 2,
+                            .nregions = nregions,
                             .self = self,
                             .listen = self == 0 ? at : NULL,
                             .patience_s = 0.4,
@@ -420,7 +424,7 @@ static pid_t start_late_b(void) {
   gt_endpoint *tcp = open_tcp(1, true);
   gt_peers *peers = gt_endpoint_peers(tcp);
   gt_peers_gather(peers, &own, 1, all, "the start", LIMIT_S);
-  gt_peers_gather(peers, &own, 1, all, "more", LIMIT_S);
+  gt_peers_gather(peers, &own, 1, all, "more", SHORT_S);
   if (!gt_endpoint_returns(tcp) || all[0] != 70 || all[1] != 70) _exit(1);
   gt_peers_share(peers, 0, &shared, 1, "what a shares", LIMIT_S);
   if (shared != 5) _exit(2);
@@ -430,14 +434,18 @@ static pid_t start_late_b(void) {
   _exit(0);
 }
 
+/* The start of a takes much longer than b waits for a message of it. */
 static void await_b(const gt_endpoint *tcp) {
   gt_transport *t = ((const gt_tcp *)tcp)->open[GT_TCP_OF_PEERS];
   const gt_ns until = gt_now() + gt_from_seconds(LIMIT_S);
   while (!t->lanes[1].start && gt_now() < until) gt_transport_tcp.progress(t);
   assert_true(t->lanes[1].start);
+  const gt_ns slow = gt_now() + gt_from_seconds(6 * SHORT_S);
+  while (gt_now() < slow) gt_transport_tcp.progress(t);
 }
 
-/* It comes when the run has begun, twice, or while it begins. */
+/* It comes when the run has begun, twice, or while it begins: then it waits in the first
+   message. */
 static void a_run_begins_without_a_region_that_joins_later(void) {
   for (int begins = 0; begins < 2; begins++) {
     gt_endpoint *tcp = open_tcp(0, true);
@@ -452,6 +460,71 @@ static void a_run_begins_without_a_region_that_joins_later(void) {
     gt_peers_close(peers);
     gt_endpoint_close(tcp);
   }
+}
+
+/* No region comes: the end does not wait for it. */
+static void a_run_ends_without_a_late_region(void) {
+  gt_endpoint *tcp = open_tcp(0, true);
+  gt_peers *peers = begin_alone(tcp);
+  continue_alone(peers);
+  const gt_ns from = gt_now();
+  gt_peers_close(peers);
+  assert_true(gt_seconds(gt_now() - from) < 2);
+  gt_endpoint_close(tcp);
+}
+
+/* Kills b when its first message has come, once. */
+static gt_transport *of_a;
+static void kill_b(void *context) {
+  pid_t *b = context;
+  if (*b == 0 || of_a->lanes[1].received == 0) return;
+  kill(*b, SIGKILL);
+  waitpid(*b, NULL, 0);
+  *b = 0;
+}
+
+/* Of three regions b comes and dies, and c does not come: the run begins without both. */
+static void begin_without_dead_b(void) {
+  uint8_t own = 7, all[3];
+  nregions = 3;
+  pid_t b = fork();
+  if (b == 0) {
+    gt_peers_gather(gt_endpoint_peers(open_tcp(1, true)), &own, 1, all, "the start", LIMIT_S);
+    _exit(0);
+  }
+  gt_endpoint *tcp = open_tcp(0, true);
+  gt_endpoint_begin_early(tcp, first_is_enough, NULL);
+  gt_peers *peers = gt_endpoint_peers(tcp);
+  of_a = ((gt_tcp *)tcp)->open[GT_TCP_OF_PEERS];
+  peers->ops->gather(
+      peers, &own, 1, all,
+      &(gt_peers_wait){.what = "the start", .limit_s = LIMIT_S, .progress = kill_b, .context = &b});
+  _exit(b == 0 && gt_endpoint_late(tcp)[1] && gt_endpoint_late(tcp)[2] ? 0 : 1);
+}
+
+static void a_region_that_came_and_died_is_late(void) {
+  int ended;
+  const pid_t child = fork();
+  if (child == 0) begin_without_dead_b();
+  assert_int_equal(waitpid(child, &ended, 0), child);
+  assert_int_equal(ended, 0);
+}
+
+/* The gateway of a late region is connected when a begins without it: its frames pass. */
+static void a_gateway_can_come_before_it_is_forgotten(void) {
+  end a, b;
+  open_end(&a, 0, true);
+  open_end(&b, 1, true);
+  a.tcp->late[1] = true;
+  const gt_ns until = gt_now() + gt_from_seconds(LIMIT_S);
+  while ((!lane_of(&a)->streams->greeted || !lane_of(&b)->streams->greeted) && gt_now() < until) {
+    step(&a, &b);
+    step(&b, &a);
+  }
+  gt_transport_tcp.forget(a.t, 1);
+  assert_int_equal(gt_transport_tcp.lost(a.t, 1), GT_STARTED_AGAIN);
+  exchange(&a, &b, 5);
+  close_ends(&a, &b);
 }
 
 /* Region a, in a process of its own: its transport is left as it is. */
@@ -592,7 +665,8 @@ TESTS_BETWEEN(set_up, NULL, lanes_begin_anew, a_start_is_taken_while_a_frame_wai
               it_is_dialled_often_enough, the_run_ends_where_no_region_may_restart,
               a_second_start_is_refused, a_replaced_start_is_refused, groups_repeat_their_messages,
               a_region_returns_to_a_run_that_has_begun,
-              a_run_begins_without_a_region_that_joins_later,
+              a_run_begins_without_a_region_that_joins_later, a_run_ends_without_a_late_region,
+              a_region_that_came_and_died_is_late, a_gateway_can_come_before_it_is_forgotten,
               a_group_does_not_wait_for_a_region_that_was_lost,
               a_region_can_start_again_before_all_have_met, a_lost_region_is_not_refused,
               a_start_before_the_run_begins_is_in_it)
