@@ -25,11 +25,16 @@ static gt_status check_min_regions(const gt_job *job, const char *source) {
                    "%s: sync.min_regions is %zu, and regions has %zu entries; expected "
                    "at most as many",
                    source, least, job->nregions);
+  if (least > 0 && !gt_job_trains(job, 0))
+    return GT_FAIL(GT_ERR_JOB,
+                   "%s: sync.min_regions is given, and region %s, the first, does not train; "
+                   "expected one that trains, because no run begins without it",
+                   source, job->regions[0].name);
   for (size_t r = 0; least > 0 && r < job->nregions; r++)
-    if (job->regions[r].samples == 0)
+    if (gt_job_trains(job, r) && job->regions[r].samples == 0)
       return GT_FAIL(GT_ERR_JOB,
                      "%s: sync.min_regions is given, and regions.%zu.samples is not; expected the "
-                     "number of training samples of every region",
+                     "number of training samples of every region that trains",
                      source, r);
   return GT_OK;
 }

@@ -143,7 +143,15 @@ static void values(void) {
   with(
       "sync: {on_loss: continue, min_regions: 1}\n",
       "@: sync.min_regions is given, and regions.0.samples is not; expected the number of training "
-      "samples of every region");
+      "samples of every region that trains");
+  refused(
+      "name: tiny\nmodel: {name: lenet5}\ndata: {path: d.h5}\n"
+      "train: {until: {steps: 5}, optimizer: {lr: 0.1}}\n"
+      "regions: [{name: a, ranks: 1}, {name: b, ranks: 2, samples: 9}]\n"
+      "sync: {on_loss: continue, min_regions: 1}\n",
+      NULL,
+      "@: sync.min_regions is given, and region a, the first, does not train; expected one that "
+      "trains, because no run begins without it");
   with("sync: {min_regions: 1}\n",
        "@: sync.min_regions is given and sync.on_loss is stop; it is for "
        "sync.on_loss continue only");

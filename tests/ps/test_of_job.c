@@ -214,6 +214,11 @@ static void test_regions_to_begin_with(void) {
   check_begin("min_regions: 1, tie: a", true, false, false, true);
   check_begin("min_regions: 1, tie: b", true, false, false, false);
   check_begin("min_regions: 2, weights: equal", true, false, true, true);
+  /* a region that only aggregates has no samples */
+  gt_job_close(job_as("name: options\nmodel: {name: lenet5}\ndata: {path: none.h5}\n"
+                      "train: {until: {epochs: 1}, optimizer: {name: sgd, lr: 0.1}}\n"
+                      "regions: [{name: a, ranks: 2, samples: 200}, {name: b, ranks: 1}]\n"
+                      "sync: {strategy: sma, on_loss: continue, min_regions: 1}\n"));
 }
 
 TESTS(test_period, test_unit_of_another_strategy, test_longest_period, test_other_options,
