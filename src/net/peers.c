@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "geotrain/net_peers.h"
+#include "internal.h"
 
 void gt_peers_gather(gt_peers *peers, const void *own, size_t bytes, void *all, const char *what,
                      double limit_s) {
@@ -28,15 +28,26 @@ void gt_peers_close(gt_peers *peers) {
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
+#define TEXT_MAX ((uint64_t)256 << 20)
+
+/* Lengths and texts come from other ranks: each text is ended here. */
+static void check_length(uint64_t bytes, size_t rank, const char *what) {
+  if (bytes > TEXT_MAX)
+    gt_panic(GT_ERR_JOB, "%s: a text of rank %zu has %llu bytes; expected at most %llu", what, rank,
+             (unsigned long long)bytes, (unsigned long long)TEXT_MAX);
+}
+
 char *gt_peers_share_text(gt_peers *peers, const char *text, const char *what, double limit_s) {
   const bool own = peers->rank == 0 && text;
   uint64_t bytes = own ? strlen(text) + 1 : 0;
   gt_peers_share(peers, 0, &bytes, sizeof bytes, what, limit_s);
   if (bytes == 0) return NULL;
+  check_length(bytes, 0, what);
   char *shared = gt_alloc(bytes, 1);
   /* of a region that returns, both are those of its first start */
   if (own) memcpy(shared, text, bytes <= strlen(text) ? bytes : strlen(text) + 1);
   gt_peers_share(peers, 0, shared, bytes, what, limit_s);
+  shared[bytes - 1] = '\0';
   return shared;
 }
 
@@ -45,12 +56,17 @@ char **gt_peers_gather_texts(gt_peers *peers, const char *text, const char *what
   const uint64_t bytes = strlen(text) + 1;
   uint64_t *sizes = GT_NEW_ARRAY(uint64_t, n), most = 0;
   gt_peers_gather(peers, &bytes, sizeof bytes, sizes, what, limit_s);
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
+    check_length(sizes[i], i, what);
     if (sizes[i] > most) most = sizes[i];
+  }
   char *own = gt_alloc(most, 1), *all = gt_alloc(n, most), **texts = GT_NEW_ARRAY(char *, n);
   memcpy(own, text, bytes < most ? bytes : most);
   gt_peers_gather(peers, own, most, all, what, limit_s);
-  for (size_t i = 0; i < n; i++) texts[i] = gt_strdup(all + i * most);
+  for (size_t i = 0; i < n; i++) {
+    all[(i + 1) * most - 1] = '\0';
+    texts[i] = gt_strdup(all + i * most);
+  }
   gt_free(all);
   gt_free(own);
   gt_free(sizes);

@@ -62,6 +62,10 @@ gt_status gt_setup_open_machine(gt_run *run) {
   gt_peers_gather(roles->world, own, sizeof own, all, "the instruction sets of all ranks",
                   run->start_limit_s);
   run->isas = gt_alloc(run->job->nregions, sizeof *run->isas);
+  for (int i = 0; i < roles->world_size; i++)
+    if (all[2 * i + 1] < 0 || all[2 * i + 1] >= GT_ISAS)
+      gt_panic(GT_ERR_JOB, "rank %d has the instruction set %d; expected 0 to %d", i,
+               all[2 * i + 1], GT_ISAS - 1);
   for (size_t r = 0; r < run->job->nregions; r++) {
     bool has[GT_ISAS] = {false};
     for (int i = 0; i < roles->world_size; i++)
@@ -121,6 +125,16 @@ static void join(char *text, size_t size, const char *between, const char *item)
   snprintf(text + used, size - used, "%s%s", used ? between : "", item);
 }
 
+/* Checks what another rank has sent, and ends its texts. */
+static void check_build(built *b, size_t rank, size_t nregions) {
+  if (b->region < 0 || (size_t)b->region >= nregions)
+    gt_panic(GT_ERR_JOB, "rank %zu is of region %d; expected 0 to %zu", rank, (int)b->region,
+             nregions - 1);
+  b->kernels[sizeof b->kernels - 1] = '\0';
+  b->precision[sizeof b->precision - 1] = '\0';
+  b->blas_core[sizeof b->blas_core - 1] = '\0';
+}
+
 static void join_build(gt_build_texts *b, const built *of) {
   join(b->kernels, sizeof b->kernels, "; ", of->kernels);
   join(b->precision, sizeof b->precision, "+", of->precision);
@@ -153,6 +167,7 @@ void gt_setup_gather_builds(gt_run *run) {
                   run->start_limit_s);
   run->builds = GT_NEW_ARRAY(gt_build_texts, nregions + 1);
   for (int i = 0; i < roles->world_size; i++) {
+    check_build(&all[i], (size_t)i, nregions);
     if (!all[i].computes) continue;
     join_build(&run->builds[all[i].region], &all[i]);
     join_build(&run->builds[nregions], &all[i]);
