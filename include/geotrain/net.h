@@ -102,9 +102,9 @@ void gt_roles_join(gt_roles *roles, gt_peers *servers, const gt_region_plan *pla
    other ranks. */
 void gt_roles_close(gt_roles *roles, double limit_s);
 /* Returns the map as text, one line per region: "region shanghai: ranks 0 (PS), 1, 2 on hosta".
-   Collective over the world; returns the text (free with gt_free) on world rank 0, NULL
-   elsewhere. */
-char *gt_roles_map(const gt_roles *roles, const gt_region_plan *plan);
+   late: of each region, that it is not there yet; NULL: all are.  Collective over the world;
+   returns the text (free with gt_free) on world rank 0, NULL elsewhere. */
+char *gt_roles_map(const gt_roles *roles, const gt_region_plan *plan, const bool *late);
 
 /* ---- reachability ---------------------------------------------------------------------------- */
 

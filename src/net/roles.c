@@ -403,7 +403,7 @@ static void print_region(FILE *out, const char *name, int region, const place *p
   fputc('\n', out);
 }
 
-char *gt_roles_map(const gt_roles *roles, const gt_region_plan *plan) {
+char *gt_roles_map(const gt_roles *roles, const gt_region_plan *plan, const bool *late) {
   char host[MPI_MAX_PROCESSOR_NAME + 1] = "";
   int length;
   GT_MPI(MPI_Get_processor_name(host, &length));
@@ -417,7 +417,10 @@ char *gt_roles_map(const gt_roles *roles, const gt_region_plan *plan) {
   FILE *out = roles->world_rank == 0 ? open_memstream(&text, &size) : NULL;
   if (out) {
     for (size_t r = 0; r < roles->nregions; r++)
-      print_region(out, plan[r].name, (int)r, places, roles->world_size);
+      if (late && late[r])
+        fprintf(out, "region %s: it is not there yet\n", plan[r].name);
+      else
+        print_region(out, plan[r].name, (int)r, places, roles->world_size);
     fclose(out);
     copy = gt_strdup(text);
     free(text);

@@ -59,6 +59,7 @@ static bool is_enough(const void *ctx, const bool *there) {
 void gt_setup_let_begin(gt_run *run) {
   const char *region = run->job->regions[run->roles.region_id].name, *dir = run->options->run_dir;
   int64_t round;
+  if (!run->options->trains) return; /* a probe measures all regions */
   if (run->job->sync.min_regions == 0 || (dir && gt_ckpt_rounds(dir, region, &round, 1) > 0))
     return;
   gt_endpoint_begin_early(run->endpoint, is_enough, run);

@@ -50,8 +50,8 @@ gt_status gt_setup_not_apart(void);
 /* Draws a number that no other run has, for the connections of gateways over TCP.  Collective over
    the PS ranks. */
 void gt_setup_draw_run(const gt_run *run);
-/* Lets the run begin without all regions, if the job allows it and this region has no checkpoint.
-   Call on a PS with an endpoint.  Local. */
+/* Lets a training begin without all regions, if the job allows it and this region has no
+   checkpoint.  Call on a PS with an endpoint.  Local. */
 void gt_setup_let_begin(gt_run *run);
 /* Finds the regions without which it begins, once regions have met.  Collective over the world. */
 void gt_setup_settle_late(gt_run *run);

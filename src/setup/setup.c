@@ -166,11 +166,11 @@ static gt_status check_pool(const rank_memory *own, const rank_memory *all, size
   return gt_memory_check(GT_ERR_JOB, what, need, free_bytes);
 }
 
-/* The memory of regions that join later is not known. */
+/* The memory of other regions that join later is not known. */
 static void leave_out_late(const gt_run *run, rank_memory *all) {
   for (size_t r = 0, rank = 0; r < run->job->nregions; r++)
     for (int i = 0; i < run->job->regions[r].ranks; i++, rank++)
-      if (gt_setup_is_late(run, r))
+      if (gt_setup_is_late(run, r) && r != run->roles.region_id)
         all[rank] = (rank_memory){.pools = {{.free_bytes = INFINITY}, {.free_bytes = INFINITY}}};
 }
 
@@ -267,9 +267,11 @@ static gt_status open_roles(gt_run *run, gt_peers *world) {
   if (status == GT_OK) identify(run);
   if (status == GT_OK && own) status = join(run, plan);
   if (status == GT_OK) {
-    char *map = gt_roles_map(&run->roles, plan);
+    char *map = gt_roles_map(&run->roles, plan, run->late);
     if (map) fputs(map, stderr);
     if (run->roles.reports) gt_job_warn(run->job, gt_log_warning);
+    if (run->roles.reports && run->options->virtual_clock && run->job->sync.min_regions > 0)
+      gt_log_warning("sync.min_regions does nothing under --clock virtual: all regions begin");
     gt_free(map);
   }
   gt_free(plan);
@@ -318,7 +320,8 @@ gt_status gt_setup_check_folder(const gt_run *run) {
         "run directory %s already holds a run; use --resume to continue it, or another --run-dir",
         run->run_dir);
   if (run->options->resume == GT_RESUME_YES && !there)
-    return GT_FAIL(GT_ERR_CKPT, "run directory %s holds no run to resume", run->run_dir);
+    return GT_FAIL(GT_ERR_CKPT, "run directory %s holds no run to resume; --resume=auto begins one",
+                   run->run_dir);
   return GT_OK;
 }
 

@@ -66,7 +66,8 @@ static void blocks(void) {
   gt_roles roles;
   must(gt_roles_create(&roles, world, five, 2, LIMIT_S));
   check_roles(&roles, rank < 3 ? 0 : 1, rank < 3 ? rank : rank - 3, rank < 3 ? 3 : 2);
-  char *map = gt_roles_map(&roles, five);
+  char *map = gt_roles_map(&roles, five, NULL),
+       *of_first = gt_roles_map(&roles, five, (const bool[]){false, true});
   assert_int_equal(map != NULL, rank == 0);
   if (map) {
     char host[MPI_MAX_PROCESSOR_NAME], expected[2 * MPI_MAX_PROCESSOR_NAME + 128];
@@ -76,6 +77,11 @@ static void blocks(void) {
              "region shanghai: ranks 0 (PS), 1, 2 on %s\nregion chongqing: ranks 3 (PS), 4 on %s\n",
              host, host);
     assert_string_equal(map, expected);
+    snprintf(expected, sizeof expected,
+             "region shanghai: ranks 0 (PS), 1, 2 on %s\nregion chongqing: it is not there yet\n",
+             host);
+    assert_string_equal(of_first, expected);
+    gt_free(of_first);
     gt_free(map);
   }
   gt_roles_close(&roles, LIMIT_S);
