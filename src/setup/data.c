@@ -223,11 +223,28 @@ static void say_unnamed(const gt_job *job, const gt_dataset_info *infos) {
 
 /* ---- regions that join later ---- */
 
-/* Describes them like the first region, with samples of their own if each region has its own file. */
+/* Describes them like the first region, with the samples of the region whose path they have, by the
+   job of the first region: paths can differ between sites. */
 static void assume_late(const gt_run *run, gt_dataset_info *infos) {
+  const gt_job *job = run->job;
+  if (!run->late) return;
+  for (size_t r = 0; r < job->nregions; r++) {
+    if (!run->late[r] || !gt_job_reads(job, r)) continue;
+    const size_t of = job->data.partition.by == GT_PART_FILE ? r : gt_data_namesake(job, r);
+    char *samples = infos[r].samples_sha256;
+    if (run->late[of])
+      snprintf(samples, sizeof infos[r].samples_sha256, "late %zu", of);
+    else
+      memcpy(samples, infos[of].samples_sha256, sizeof infos[r].samples_sha256);
+  }
+  gt_peers_share(run->roles.world, 0, infos, job->nregions * sizeof *infos,
+                 "what is assumed of the data of other regions", run->start_limit_s);
+}
+
+/* Their test sets are not known. */
+static void leave_out_late_tests(gt_run *run) {
   for (size_t r = 0; r < run->job->nregions; r++)
-    if (gt_setup_is_late(run, r) && run->job->data.partition.by == GT_PART_FILE)
-      snprintf(infos[r].samples_sha256, sizeof infos[r].samples_sha256, "late %zu", r);
+    if (gt_setup_is_late(run, r)) run->tests[r] = (gt_ps_tests){.first = r};
 }
 
 /* Checks the data of a region that joins against what the others have assumed. */
@@ -348,8 +365,7 @@ static gt_status from_sums(gt_run *run) {
   if (status == GT_OK) {
     char text[256];
     double *all = gather(run, own, n * sizeof *own);
-    for (size_t i = 0; i < n * run->job->nregions; i++)
-      if (!gt_setup_is_late(run, i / n)) sums[i % n] += all[i];
+    for (size_t i = 0; i < n * run->job->nregions; i++) sums[i % n] += all[i];
     gt_free(all);
     gt_data_moments(run->data.input, sums, c, norm, norm + c);
     normalise(run, norm, norm + c);
@@ -365,13 +381,21 @@ static gt_status from_sums(gt_run *run) {
   return status;
 }
 
+/* Uses those of the first region, which is there whenever the run begins or resumes. */
+static gt_status from_first(gt_run *run, const gt_dataset_info *infos) {
+  float *norm = first_norm(run, infos);
+  normalise(run, norm, norm + run->data.c);
+  gt_free(norm);
+  return GT_OK;
+}
+
 /* Settles one normalisation for all regions, so that the same image gives the same input
    everywhere. */
 static gt_status settle_normalisation(gt_run *run, const gt_dataset_info *infos) {
   bool same = true;
   const size_t first = gt_data_first(run->job);
   if (run->job->data.nmean > 0) return agree(run, from_job(run));
-  for (size_t r = 0; r < run->job->nregions; r++) same = same && !gt_setup_is_late(run, r);
+  if (run->job->sync.min_regions > 0) return from_first(run, infos);
   for (size_t r = first + 1; r < run->job->nregions; r++)
     same = same && (!gt_job_reads(run->job, r) ||
                     strcmp(infos[first].schema_sha256, infos[r].schema_sha256) == 0);
@@ -409,6 +433,7 @@ gt_status gt_setup_open_data(gt_run *run) {
   char *names = share_names(run, infos);
   run->tests = GT_NEW_ARRAY(gt_ps_tests, run->job->nregions);
   gt_ps_tests_of(run->job, infos, run->tests);
+  leave_out_late_tests(run);
   if (!all_read(run->job)) {
     float *norm = first_norm(run, infos);
     if (!reads(run)) open_empty(run, &infos[gt_data_first(run->job)], norm);

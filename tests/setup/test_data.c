@@ -42,6 +42,15 @@ static void end(void) {
   gt_setup_close(&run);
 }
 
+/* Opens it in a run that can begin without all regions; late: without b, which joins. */
+static gt_status open_early(const char *regions, const char *data, bool late) {
+  w_begin(&run, NULL, regions, data, "");
+  run.job->sync.min_regions = 1;
+  run.late = GT_NEW_ARRAY(bool, 2);
+  run.late[1] = late;
+  return gt_setup_open_data(&run);
+}
+
 /* Checks a refusal on all ranks. */
 static void refused(const char *regions, const char *data, gt_status status, const char *sentence) {
   must_fail(open_data(regions, data), status, sentence);
@@ -191,6 +200,22 @@ static void test_files_that_differ(void) {
   end();
 }
 
+/* It is the same whichever regions begin the run, and when it resumes with all of them. */
+static void test_normalised_by_the_first(void) {
+  const char *files = own_files(in_folder("one.h5"), in_folder("other.h5"));
+  float norm[2];
+  gt_dataset *first;
+  must(gt_dataset_open(&first, in_folder("one.h5")));
+  norm[0] = *gt_dataset_mean(first);
+  norm[1] = *gt_dataset_std(first);
+  gt_dataset_close(first);
+  for (int late = 0; late < 2; late++) {
+    must(open_early(files, "partition: {by: file}", late == 1));
+    check_normalised(norm[0], norm[1]);
+    end();
+  }
+}
+
 static void test_what_the_job_says(void) {
   opened(REGIONS, yaml("path: %s, mean: [0.25], std: [0.5]", in_folder("one.h5")));
   check_normalised(0.25F, 0.5F);
@@ -219,6 +244,24 @@ static void test_kept_with_a_model(void) {
   must_fail(gt_setup_check_data(&run, &changed), GT_ERR_CKPT, "its data/columns differs from that");
   gt_state_close(&changed);
   gt_state_close(&state);
+  end();
+}
+
+/* ---- regions that join later ----------------------------------------------------------------- */
+
+/* A region with a path of its own has samples of its own; its test set is not evaluated. */
+static void test_a_late_region(void) {
+  must_fail(open_early(own_files(in_folder("one.h5"), in_folder("copy.h5")), "", true), GT_ERR_DATA,
+            "expected samples of its own");
+  end();
+  must(open_early(own_files(in_folder("one.h5"), in_folder("other.h5")), "", true));
+  assert_int_equal(run.npart, run.roles.region_id == 0 ? N : OTHER);
+  assert_int_equal(run.tests[1].first, 1);
+  assert_int_equal(run.tests[1].samples, 0);
+  assert_false(run.tests[1].scores);
+  end();
+  must(open_early(REGIONS, yaml("path: %s", in_folder("one.h5")), true));
+  assert_int_equal(run.npart, N / 2);
   end();
 }
 
@@ -251,5 +294,5 @@ static void test_make_files(void) {
 
 TESTS_BETWEEN(w_start_ranks, w_end_ranks, test_make_files, test_one_file, test_files_of_their_own,
               test_a_copy, test_files_that_do_not_fit, test_ranks_that_see_another_file,
-              test_who_scores, test_loader, test_files_that_differ, test_what_the_job_says,
-              test_kept_with_a_model)
+              test_who_scores, test_loader, test_files_that_differ, test_normalised_by_the_first,
+              test_what_the_job_says, test_kept_with_a_model, test_a_late_region)
