@@ -340,12 +340,14 @@ static const char *name_of(const gt_server *s, size_t region) {
   return s->run->job->regions[region].name;
 }
 
-/* Checks that two regions continue the same run, or both begin. */
+/* Checks that two regions continue the same run, or both begin.  A region without which the run
+   began can come for the first time when the others resume. */
 static gt_status same_run(const gt_server *s, size_t a, size_t b) {
   const gt_hello *first = &s->hellos[a], *second = &s->hellos[b];
+  const bool can_be_late = b != 0 && s->run->job->sync.min_regions > 0;
   if (first->nrounds == 0 && second->nrounds == 0) return GT_OK;
   if (first->nrounds == 0) return same_run(s, b, a);
-  if (second->nrounds == 0 && second->fresh)
+  if (second->nrounds == 0 && second->fresh && !can_be_late)
     return GT_FAIL(GT_ERR_CKPT,
                    "region %s resumes run %s, and region %s begins %s%s; start all regions with "
                    "--resume from the --run-dir of the same run, or all with a new --run-dir",
@@ -383,6 +385,17 @@ static gt_status compare(const gt_server *s, size_t peer, const gt_hello *own) {
   }
   if (strcmp(h->model, own->model) != 0) return differs(s, peer, "model", h->model, own->model);
   return same_run(s, peer, s->run->roles.region_id);
+}
+
+/* A run that can begin without regions weighs them by the numbers of samples in the job. */
+static gt_status as_many(const gt_server *s, size_t region, int64_t samples) {
+  const gt_job *job = s->run->job;
+  const int64_t needed = job->regions[region].samples;
+  if (job->sync.min_regions == 0 || !gt_job_trains(job, region) || samples == needed) return GT_OK;
+  return GT_FAIL(GT_ERR_DATA,
+                 "region %s has %lld training samples, and regions.%zu.samples is %lld; expected "
+                 "as many, because sync.min_regions is given",
+                 name_of(s, region), (long long)samples, region, (long long)needed);
 }
 
 static bool has_final_model(const gt_run *run) {
@@ -479,7 +492,8 @@ static void exchange_in_group(gt_server *s, const gt_hello *own) {
                  "the greetings as the second region has them", s->run->start_limit_s);
   for (size_t p = 0; p < s->run->job->nregions; p++) {
     check_greeting(s, p);
-    if (gt_setup_is_late(s->run, p)) s->hellos[p].samples = s->run->job->regions[p].samples;
+    if (gt_setup_is_late(s->run, p))
+      s->hellos[p].samples = gt_job_trains(s->run->job, p) ? s->run->job->regions[p].samples : 0;
   }
   s->returns = s->partial = gt_endpoint_returns(s->run->endpoint);
 }
@@ -489,12 +503,6 @@ static void exchange_in_group(gt_server *s, const gt_hello *own) {
 /* Checks what this region is now against what it was when the run began. */
 static gt_status same_region(const gt_server *s, const gt_hello *own) {
   const gt_hello *then = &s->hellos[s->run->roles.region_id];
-  if (own->samples != then->samples && gt_setup_is_late(s->run, s->run->roles.region_id))
-    return GT_FAIL(GT_ERR_DATA,
-                   "region %s has %lld training samples, and the run has begun with %lld "
-                   "(regions.%zu.samples); expected as many",
-                   s->run->region, (long long)own->samples, (long long)then->samples,
-                   s->run->roles.region_id);
   if (own->samples != then->samples)
     return GT_FAIL(GT_ERR_DATA,
                    "region %s has %lld training samples, and had %lld when the run began; restore "
@@ -520,6 +528,8 @@ gt_status gt_server_hello(gt_server *s, const gt_hello *own, int64_t *round, int
       own->status == GT_OK ? GT_OK : GT_FAIL((gt_status)own->status, "%s", own->error);
   for (size_t p = 0; p < n && status == GT_OK; p++)
     if (p != self || s->returns) status = compare(s, p, own);
+  for (size_t p = 0; p < n && status == GT_OK; p++)
+    status = as_many(s, p, p == self ? own->samples : s->hellos[p].samples);
   *round = 0;
   if (status == GT_OK && s->returns) status = same_region(s, own);
   if (status == GT_OK) status = s->returns ? own_round(s, own, round) : settle_round(s, round);
