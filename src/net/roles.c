@@ -412,6 +412,10 @@ char *gt_roles_map(const gt_roles *roles, const gt_region_plan *plan, const bool
   place *places = GT_NEW_ARRAY(place, (size_t)roles->world_size);
   gt_peers_gather(roles->world, &own, sizeof own, places, "the hosts of the other ranks",
                   MAP_LIMIT_S);
+  /* regions that can be late are MPI jobs of their own: their ranks follow each other */
+  for (size_t r = 0; late && r < roles->nregions; r++)
+    for (int i = 0; late[r] && i < plan[r].ranks; i++)
+      places[first_rank(plan, r) + i].region = UNSET;
   char *text = NULL, *copy = NULL;
   size_t size = 0;
   FILE *out = roles->world_rank == 0 ? open_memstream(&text, &size) : NULL;

@@ -144,11 +144,16 @@ static bool is_here(const group *g, size_t region) {
   return region == g->peers.rank || g->ops->here(g->transport, region);
 }
 
+/* True in the first region if it can begin without others, while regions meet. */
+static bool chooses(const group *g) {
+  return g->endpoint->enough && g->number == 1 && g->peers.rank == 0;
+}
+
 /* In the first region, while regions meet: begins without those that have not come, or have
    gone. */
 static void begin_early(group *g) {
   const gt_endpoint *e = g->endpoint;
-  if (!e->enough || g->number != 1 || g->peers.rank != 0 || g->early) return;
+  if (!chooses(g) || g->early) return;
   size_t n = 0;
   for (size_t r = 0; r < g->peers.size; r++) n += is_here(g, r);
   if (n != g->here) {
@@ -217,7 +222,8 @@ static bool take_frame(group *g, const piece *p, size_t region, const uint8_t *f
   return true;
 }
 
-/* Returns a region that has not sent its piece or not acknowledged this one's; size: none. */
+/* Returns a region that has not sent its piece or not acknowledged this one's, or has gone since;
+   size: none. */
 static size_t advance(group *g, const piece *p) {
   size_t missing = g->peers.size, bytes;
   g->ops->progress(g->transport);
@@ -228,7 +234,9 @@ static size_t advance(group *g, const piece *p) {
     while (frame && take_frame(g, p, r, frame, bytes))
       frame = g->ops->receive(g->transport, r, &bytes);
     if (g->endpoint->late[r]) continue;
-    if (g->awaited[r] || (p->own && !g->ops->sent(g->transport, r, 0))) missing = r;
+    if (g->awaited[r] || (p->own && !g->ops->sent(g->transport, r, 0)) ||
+        (chooses(g) && !is_here(g, r)))
+      missing = r;
   }
   return missing;
 }
