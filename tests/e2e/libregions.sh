@@ -96,6 +96,10 @@ end() {
   ended "$name, $region" "$@"
 }
 
+# alike NAME: with a strategy that gives all regions one model, each had it at the end: the lead, whose
+# model every final.h5 has, says if not.
+alike() { check "$1: each region had this model" sh -c '! grep -q "the final model of region .* differs" -- *.err'; }
+
 # trains RUN: waits until the region has a round; older ones are removed.
 trains() {
   for _ in $(seq 1200); do

@@ -32,6 +32,7 @@ lose() {
     [ -n "$first" ] && check "$name: the same model" same "$(model_of "$name-$site" params_sha256)" "$(model_of "$name-$first" params_sha256)"
     first=$site
   done
+  alike "$name"
 }
 
 # all_end NAME WHAT [PATTERN]: all sites end with the same model, and have said PATTERN.
@@ -43,6 +44,7 @@ all_end() {
     [ $# -eq 2 ] || check "$1, $site: it says '$3'" grep -q "$3" "$site.err"
     check "$1, $site: the same model" same "$(model_of "$1-$site" params_sha256)" "$(model_of "$1-east" params_sha256)"
   done
+  alike "$1"
 }
 
 # continues RUN SITE: after its return it does not repeat the ten steps that the others have of it: its

@@ -109,6 +109,7 @@ for run in $(seq "$runs"); do
     esac
   done
   check "$what: some region ends well" [ -n "$first" ]
+  alike "$what"
   end_ranks
 done
 finish

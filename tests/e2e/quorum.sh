@@ -35,6 +35,7 @@ for site in "${sites[@]}"; do
   check "$site: it is no loss" [ "$(grep -c 'epoch 1 begins' "$site.err")" = 0 ]
   check "$site: the same model" same "$(model_of "still-$site" params_sha256)" "$(model_of still-east params_sha256)"
 done
+alike still
 check "rounds ended without it" holds still-east 'of["north"].get("missed", 0) > 3'
 check "the others waited less than it stood still" holds still-east 'all(r["wan_wait_s"] < 3 for r in others)'
 
@@ -48,6 +49,7 @@ if [ "$full" = yes ]; then
     check "$site: it is lost" grep -q 'epoch 1 begins with the regions .*, without north' "$site.err"
   done
   check "the same model" same "$(model_of killed-west params_sha256)" "$(model_of killed-east params_sha256)"
+  alike killed
   check "they did not wait for the patience" holds killed-east 'all(r["wan_wait_s"] < 2.5 for r in others)'
 fi
 finish
