@@ -282,7 +282,8 @@ void gt_state_add(gt_state *state, const char *prefix, const char *name, gt_type
                   size_t count);
 /* Returns the item or NULL. */
 const gt_state_item *gt_state_find(const gt_state *state, const char *prefix, const char *name);
-/* Returns the first item of `here` that `there` has with another type, count or value; NULL: none. */
+/* Returns the first item of `here` that `there` has with another type, count or value; NULL:
+   none. */
 const gt_state_item *gt_state_changed(const gt_state *here, const gt_state *there);
 /* Copies an item of exactly this type and count to data; GT_ERR_CKPT names the item, what was found
    and what was expected. */
@@ -337,13 +338,14 @@ bool gt_write_all(int fd, const void *bytes, size_t size);
    errno. */
 bool gt_name_sync(const char *path);
 /* Creates or replaces a file atomically: after a crash it has either the old or the new contents.
-   A link keeps its place, and its target is replaced; a pipe or device is written to.  Returns false with errno. */
+   A link keeps its place, and its target is replaced; a pipe or device is written to.  Returns
+   false with errno. */
 bool gt_file_replace(const char *path, const void *bytes, size_t size);
 /* Does the same with the text that `write` writes to the stream. */
 bool gt_file_compose(const char *path, void (*write)(FILE *to, const void *what), const void *what);
 /* Succeeds if a command is allowed to write `out`.  GT_ERR_JOB if `out` is the command's own
-   `input` (NULL: none) or a folder, or if it exists and is_kind says that it is not of this `kind` ("HDF5";
-   NULL: any existing file is replaced). */
+   `input` (NULL: none) or a folder, or if it exists and is_kind says that it is not of this
+   `kind` ("HDF5"; NULL: any existing file is replaced). */
 gt_status gt_output_may_replace(const char *out, const char *input, const char *kind,
                                 bool (*is_kind)(const char *path));
 

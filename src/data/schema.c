@@ -309,7 +309,8 @@ static int by_size(const void *a, const void *b) {
   return (x > *y) - (x < *y);
 }
 
-/* Merges the edges of bins.  Thinned only at the end: else the first files would keep the fewest. */
+/* Merges the edges of bins.  Thinned only at the end: else the first files would keep the
+   fewest. */
 static void join_edges(gt_schema_column *to, const gt_schema_column *more) {
   const size_t n = to->nedges + more->nedges;
   double *all = GT_NEW_ARRAY(double, n);
