@@ -226,6 +226,11 @@ gt_status gt_data_classes(const char *path, const char *out, const char *const *
 /* Returns the columns of a data set from a table, as a schema's text of *bytes bytes, which the
    caller frees; NULL: it has none.  GT_ERR_DATA: they cannot be read. */
 gt_status gt_dataset_columns(const gt_dataset *dataset, char **text, size_t *bytes);
+/* Adds what ids and columns mean to the state of a model: of a text its n merges, which can be 0,
+   and the columns of a table (NULL: none) or, without them, the hash of a vocabulary of words ("":
+   none).  All are borrowed. */
+void gt_data_save_ids(gt_state *state, bool text, const int64_t *merges, size_t n,
+                      const char *columns, size_t bytes, const char *vocabulary_sha256);
 /* Reads a table of comma-separated values, with a header, as samples of a model that was trained on
    a data set with these columns. */
 typedef struct gt_rows gt_rows;

@@ -61,8 +61,8 @@ typedef struct {
   char name[64];
   int workers;
   int64_t steps, samples;
-  int64_t best_steps,
-      best_samples; /* of its final model, if it is that of an earlier round; or 0 */
+  /* of its final model, if it is that of an earlier round; else 0 */
+  int64_t best_steps, best_samples;
   double compute_s, encode_s, wan_wait_s, local_wait_s, idle_s, wall_s;
   double update_s; /* the PS applies steps and messages */
   double wire_s;   /* transmission time of this region's frames, sum over its links */

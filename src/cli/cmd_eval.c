@@ -60,17 +60,12 @@ static gt_status match_ids(const gt_cli_model *model, const gt_dataset *dataset,
   const gt_tokens *tokens = gt_dataset_tokens(dataset);
   const char *vocabulary = gt_dataset_describe(dataset)->vocabulary_sha256;
   gt_state here = {0};
+  const int64_t *merges = NULL;
   char *columns;
-  size_t n;
+  size_t n, pairs = 0;
   GT_TRY(gt_dataset_columns(dataset, &columns, &n));
-  if (columns) gt_state_add(&here, "data/", "columns", GT_TYPE_U8, columns, n);
-  if (!columns && *vocabulary)
-    gt_state_add(&here, "data/", "vocabulary_sha256", GT_TYPE_U8, (char *)(uintptr_t)vocabulary,
-                 strlen(vocabulary));
-  if (tokens) {
-    const int64_t *merges = gt_tokens_merges(tokens, &n);
-    gt_state_add(&here, "data/", "merges", GT_TYPE_I64, (int64_t *)(uintptr_t)merges, 2 * n);
-  }
+  if (tokens) merges = gt_tokens_merges(tokens, &pairs);
+  gt_data_save_ids(&here, tokens != NULL, merges, 2 * pairs, columns, n, vocabulary);
   const gt_state_item *item = gt_state_changed(&here, &model->state);
   const gt_status status =
       item ? GT_FAIL(GT_ERR_DATA,

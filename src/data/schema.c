@@ -196,6 +196,16 @@ gt_status gt_dataset_columns(const gt_dataset *d, char **text, size_t *bytes) {
   return status;
 }
 
+void gt_data_save_ids(gt_state *state, bool text, const int64_t *merges, size_t n,
+                      const char *columns, size_t bytes, const char *vocabulary_sha256) {
+  if (text) gt_state_add(state, "data/", "merges", GT_TYPE_I64, (int64_t *)(uintptr_t)merges, n);
+  if (columns)
+    gt_state_add(state, "data/", "columns", GT_TYPE_U8, (char *)(uintptr_t)columns, bytes);
+  else if (*vocabulary_sha256)
+    gt_state_add(state, "data/", "vocabulary_sha256", GT_TYPE_U8,
+                 (char *)(uintptr_t)vocabulary_sha256, strlen(vocabulary_sha256));
+}
+
 static gt_status take_text(gt_schema *s, const char *text, size_t size, const char *path) {
   json_error_t error;
   return take_root(s, json_loadb(text, size, JSON_FLAGS, &error), &error, path);

@@ -461,17 +461,10 @@ gt_status gt_setup_loader_held(const gt_run *run, gt_loader **out) {
 
 /* Adds the meaning of ids and columns. */
 static void save_ids(const gt_run *run, gt_state *state) {
-  const char *vocabulary = run->data.vocabulary_sha256;
-  size_t n;
-  if (run->data.text) {
-    const int64_t *merges = merges_of(run, &n);
-    gt_state_add(state, "data/", "merges", GT_TYPE_I64, (int64_t *)(uintptr_t)merges, n);
-  }
-  if (run->columns)
-    gt_state_add(state, "data/", "columns", GT_TYPE_U8, run->columns, run->columns_bytes);
-  else if (*vocabulary)
-    gt_state_add(state, "data/", "vocabulary_sha256", GT_TYPE_U8, (char *)(uintptr_t)vocabulary,
-                 strlen(vocabulary));
+  size_t n = 0;
+  const int64_t *merges = run->data.text ? merges_of(run, &n) : NULL;
+  gt_data_save_ids(state, run->data.text, merges, n, run->columns, run->columns_bytes,
+                   run->data.vocabulary_sha256);
 }
 
 void gt_setup_save_data(const gt_run *run, gt_state *state) {
