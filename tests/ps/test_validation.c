@@ -22,12 +22,14 @@ static world *run(const w_spec *spec, int crashes, bool stops) {
   while (crashes-- > 0) {
     w_steps(w, (int64_t)gt_rng_below(&rng, w->n > 1 ? 600 : 100));
     if (stops) stop(w, w->n - 1);
-    const int64_t whole = w_crash(w);
+    int64_t newest, whole = w_whole_round(w, &newest);
+    for (int64_t round = whole + 1; round < W_ROUNDS; round++) w->judged[round] = (w_judged){0};
+    w_crash(w);                        /* the regions can open the next round at once */
     int64_t known = stops ? 0 : whole; /* a judgement that no checkpoint has is lost */
     for (size_t i = 0; stops && i < w->n; i++)
       if (w_view(w, i).judged > known) known = w_view(w, i).judged;
-    for (int64_t round = known + 1; round < W_ROUNDS; round++)
-      w->judged[round] = (w_judged){.steps = round <= whole ? w->judged[round].steps : 0};
+    for (int64_t round = known + 1; round <= whole; round++)
+      w->judged[round] = (w_judged){.steps = w->judged[round].steps};
   }
   w_run_until(w, GT_PS_COMPLETE);
   return w;
