@@ -169,8 +169,8 @@ gt_status gt_job_key_unknown(const char *source, const char *map, const char *pa
     near = gt_nearest(key, pointers, n);
     if (near)
       gt_job_path_join(path, sizeof path, map, near), near = path;
-    else
-      near = from_here(path, elsewhere(nearest_word(key), pattern), map, pattern);
+    else if (!*pattern)
+      near = elsewhere(nearest_word(key), pattern);
   }
   if (near) return GT_FAIL(GT_ERR_JOB, "%s: unknown key %s; did you mean %s?", source, full, near);
   for (size_t i = 0; i < n; i++)
