@@ -267,6 +267,9 @@ const char *gt_data_path(const gt_job *job, size_t region);
 /* Opens the data file of a region, and checks that data.augment applies to it.  The caller closes
    *out, which is NULL after an error.  Errors as gt_dataset_open; GT_ERR_JOB: data.augment. */
 gt_status gt_data_open(gt_dataset **out, const gt_job *job, size_t region);
+/* Normalises a region's data with the mean and std of the job, which has them.  GT_ERR_JOB: it
+   names `path` if the samples are not scaled, or have another number of channels. */
+gt_status gt_data_normalise(gt_dataset *dataset, const gt_job *job, const char *path);
 /* Returns the first region with the same path as this one; `region` itself if no earlier one has
    it. */
 size_t gt_data_namesake(const gt_job *job, size_t region);

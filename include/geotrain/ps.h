@@ -52,6 +52,7 @@ typedef struct {
   double recall20, mrr20; /* of a recommender (gt_ranks); else NaN */
   double perplexity;      /* of a text: e^loss; 0: not of texts */
 } gt_ps_score;
+extern const gt_ps_score gt_ps_no_score; /* NaN, perplexity 0 */
 
 /* ---- host ------------------------------------------------------------------------------------ */
 

@@ -8,6 +8,10 @@
    the test set, because sums over chunks must not depend on the region that scores them. */
 size_t gt_ps_eval_chunk(size_t test_samples);
 
+/* Returns the samples that a worker computes at a time, at most: a batch, or more in an evaluation.
+   The sums of an evaluation depend on it. */
+size_t gt_ps_batch_max(const gt_job *job);
+
 /* The test set of a region. */
 typedef struct {
   size_t samples; /* 0: it has none */

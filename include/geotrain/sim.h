@@ -1,6 +1,6 @@
-/* sim: simulates a run under the virtual clock without its arithmetic.  All regions run in one
-   process with the PS, strategies, pipelines, outboxes and link model of a real run; vectors have
-   no data.  Layer 8.  No MPI, no files.  Local. */
+/* sim: simulates a run under the virtual clock, with or without its arithmetic.  All regions run in
+   one process with the PS, strategies, pipelines, outboxes and link model of a real run; without
+   arithmetic, vectors have no data.  Layer 8.  No MPI.  Local. */
 #pragma once
 
 #include "geotrain/exchange.h"
@@ -9,6 +9,10 @@
 #include "geotrain/pipe_job.h"
 #include "geotrain/ps_of_job.h"
 #include "geotrain/record.h"
+
+/* The arithmetic of a simulation that also trains: the data of all regions and a model for each
+   worker. */
+typedef struct gt_sim_arithmetic gt_sim_arithmetic;
 
 typedef struct {
   const gt_job *job;
@@ -23,6 +27,8 @@ typedef struct {
   /* all replicas of the pipeline (gt_job_replicas entries); NULL: at most one */
   gt_pipe_job **pipes;
   const gt_routes *routes; /* of exchanges; NULL: those of the job (gt_routes_of) */
+  /* NULL: nothing is computed.  Used by one simulation at a time. */
+  gt_sim_arithmetic *arithmetic;
   /* Called for each decision of a region's strategy, as gt_ps_host.decided, with the number of the
      region's steps so far.  NULL: decisions are not reported. */
   void (*decided)(const gt_job *job, size_t region, int64_t step, const char *what,
@@ -52,6 +58,15 @@ typedef struct {
   int64_t events;                            /* number of simulated events */
 } gt_sim_totals;
 void gt_sim_get_totals(const gt_sim *sim, gt_sim_totals *totals);
+
+/* The final model of a simulation with arithmetic, as the summary of a run has it. */
+typedef struct {
+  gt_ps_score score; /* over all test sets; NaN: none, or each region keeps its own model */
+  char params_sha256[GT_SHA256_HEX];
+  size_t bad; /* the first region whose own model is not finite; nregions: none */
+} gt_sim_model;
+/* Returns it; owned by the simulation. */
+const gt_sim_model *gt_sim_model_of(const gt_sim *sim);
 
 /* Returns the figures of the run's faults, except goodput and not_trained; all 0 without faults. */
 gt_fault_result gt_sim_faults_of(const gt_sim *sim);

@@ -7,6 +7,7 @@
 #include "geotrain/job.h"
 #include "geotrain/pipe_job.h"
 #include "geotrain/ps_of_job.h"
+#include "geotrain/sim.h"
 
 typedef struct {
   size_t parameters, buffers; /* floats */
@@ -37,6 +38,12 @@ gt_status gt_sim_shape_of(gt_sim_shape *out, const gt_job *job);
    GT_ERR_JOB, GT_ERR_DATA: the first fault. */
 gt_status gt_sim_shape_check(const gt_job *job, const bool *elsewhere, FILE *to, size_t *naway);
 void gt_sim_shape_close(gt_sim_shape *shape);
+/* Reads the data sets of the job again, and opens the models of its workers, for gt_sim_spec.  The
+   caller closes *out, which is NULL after an error.  GT_ERR_JOB: the job has a pipeline, validation
+   or initial values from a file, or its data are not here; GT_ERR_DATA: they cannot be read. */
+gt_status gt_sim_arithmetic_open(gt_sim_arithmetic **out, const gt_job *job,
+                                 const gt_sim_shape *shape);
+void gt_sim_arithmetic_close(gt_sim_arithmetic *arithmetic); /* NULL is allowed */
 /* Returns the spec of the job's model for gt_pipe_job_open and gt_pipe_job_search_open. */
 gt_graph_spec gt_sim_shape_spec(const gt_sim_shape *shape, const gt_job *job);
 /* Opens the pipelines of the job's replicas (gt_job_replicas) for a model of this shape.  The

@@ -24,17 +24,22 @@
 typedef struct {
   gt_job_words words;
   const char *out, *regions_csv;
+  bool train;
 } simulate_options;
 
-enum { OUT = GT_OPTION_SET + 1, REGIONS_CSV };
+enum { OUT = GT_OPTION_SET + 1, REGIONS_CSV, TRAIN };
 const struct option gt_options_simulate[] = {{"set", required_argument, NULL, GT_OPTION_SET},
                                              {"out", required_argument, NULL, OUT},
                                              {"regions-csv", required_argument, NULL, REGIONS_CSV},
+                                             {"train", no_argument, NULL, TRAIN},
                                              {NULL, 0, NULL, 0}};
 
 static gt_status take(void *ctx, int option, const char *argument) {
   simulate_options *o = ctx;
-  *(option == OUT ? &o->out : &o->regions_csv) = argument;
+  if (option == TRAIN)
+    o->train = true;
+  else
+    *(option == OUT ? &o->out : &o->regions_csv) = argument;
   return GT_OK;
 }
 
@@ -141,6 +146,7 @@ static gt_status show(const simulate_options *o, const gt_job *job, const gt_sim
                        cost->nmissing ? "  (not all prices are known: --out DIR says which)" : "");
     return GT_OK;
   }
+  const gt_sim_model *model = gt_sim_model_of(sim);
   gt_summary summary = {.job = job->name,
                         .strategy = gt_strategy_names[job->sync.strategy],
                         .clock = "virtual",
@@ -148,11 +154,12 @@ static gt_status show(const simulate_options *o, const gt_job *job, const gt_sim
                         .virtual_s = t.virtual_s,
                         .samples = t.samples,
                         .samples_per_s = (double)t.samples / t.virtual_s,
-                        .test_accuracy = NAN,
-                        .test_loss = NAN,
-                        .test_auc = NAN,
-                        .test_recall20 = NAN,
-                        .test_mrr20 = NAN,
+                        .test_accuracy = model->score.accuracy,
+                        .test_loss = model->score.loss,
+                        .test_auc = model->score.auc,
+                        .test_recall20 = model->score.recall20,
+                        .test_mrr20 = model->score.mrr20,
+                        .test_perplexity = model->score.perplexity,
                         .version = GT_VERSION,
                         .kernels = "simulated",
                         .precision = gt_precision_names[job->train.precision],
@@ -161,6 +168,7 @@ static gt_status show(const simulate_options *o, const gt_job *job, const gt_sim
                         .parameters = (int64_t)shape->parameters,
                         .cost = cost,
                         .faults = faults};
+  snprintf(summary.params_sha256, sizeof summary.params_sha256, "%s", model->params_sha256);
   return show_table(o, job, sim, &summary);
 }
 
@@ -177,19 +185,19 @@ static gt_status show_with_cost(const simulate_options *o, const gt_sim_spec *sp
   return status;
 }
 
-static void show_end(const gt_sim *sim, double wall_s) {
+static void show_end(const gt_job *job, const gt_sim *sim, double wall_s) {
   gt_sim_totals t;
   struct rusage use;
   gt_sim_get_totals(sim, &t);
   getrusage(RUSAGE_SELF, &use);
   printf("simulated in   %.3f s, %" PRId64 " events, %.2f GB of memory at most\n", wall_s, t.events,
          (double)use.ru_maxrss * 1024e-9);
-  if (t.code == GT_ERR_LIMIT)
+  if (t.code == GT_ERR_LIMIT && job->limits.wan_bytes > 0)
     gt_print_wrapped(
         stdout, 2,
         "limits.wan_bytes stops this run at %.1f s, before its end (train exits with %d)",
         t.virtual_s, (int)t.code);
-  else if (t.code != GT_OK)
+  else if (t.code != GT_OK && t.code != GT_ERR_LIMIT)
     gt_print_wrapped(
         stdout, 2,
         "the run ends at %.1f s with %d, before its training is done: a region that is lost does "
@@ -227,6 +235,23 @@ static void say_decision(const gt_job *job, size_t region, int64_t step, const c
                    what, choice, why);
 }
 
+/* Values that are not finite have ended the training, or are in its result. */
+static gt_status check_model(const gt_job *job, const gt_sim *sim) {
+  const size_t bad = gt_sim_model_of(sim)->bad;
+  gt_sim_totals t;
+  gt_sim_get_totals(sim, &t);
+  if (t.code == GT_ERR_LIMIT && job->limits.wan_bytes <= 0)
+    return GT_FAIL(GT_ERR_LIMIT,
+                   "the training ends at %.1f s: %d gradients or messages of a region are not "
+                   "finite (limits.nonfinite).  Try a lower learning rate (train.optimizer.lr)",
+                   t.virtual_s, job->limits.nonfinite);
+  if (bad == job->nregions) return GT_OK;
+  return GT_FAIL(GT_ERR_LIMIT,
+                 "the final model of region %s is not finite: there is no final model.  Try a "
+                 "lower learning rate (train.optimizer.lr)",
+                 job->regions[bad].name);
+}
+
 static gt_status simulate(const simulate_options *o, const gt_job *job, const gt_job_prices *prices,
                           const gt_links *links) {
   gt_sim_shape shape;
@@ -255,6 +280,7 @@ static gt_status simulate(const simulate_options *o, const gt_job *job, const gt
   spec.pipe = spec.pipes ? spec.pipes[0] : NULL;
   if (spec.pipe) spec.decided = say_decision;
   if (status == GT_OK) status = choose(&spec, &choice);
+  if (status == GT_OK && o->train) status = gt_sim_arithmetic_open(&spec.arithmetic, job, &shape);
   gt_sim_totals undisturbed;
   gt_fault_result faults;
   const bool disturbed = job->nfaults > 0;
@@ -264,8 +290,10 @@ static gt_status simulate(const simulate_options *o, const gt_job *job, const gt
   double wall_s = gt_seconds(gt_now() - from);
   if (status == GT_OK)
     status = show_with_cost(o, &spec, prices, &shape, sim, wall_s, disturbed ? &faults : NULL);
-  if (status == GT_OK) show_end(sim, wall_s);
+  if (status == GT_OK) show_end(job, sim, wall_s);
+  if (status == GT_OK && o->train) status = check_model(job, sim);
   gt_sim_close(sim);
+  gt_sim_arithmetic_close(spec.arithmetic);
   gt_sim_pipes_close(spec.pipes, job);
   gt_topology_choice_close(&choice);
   gt_sim_shape_close(&shape);

@@ -221,3 +221,26 @@ gt_status gt_data_part(const gt_job *job, const size_t *files, size_t region, co
   gt_free(shares);
   return status;
 }
+
+gt_status gt_data_normalise(gt_dataset *dataset, const gt_job *job, const char *path) {
+  const gt_dataset_info *info = gt_dataset_describe(dataset);
+  const size_t c = info->c;
+  if (!info->scaled)
+    return GT_FAIL(GT_ERR_JOB,
+                   "data.mean is given, but the samples of %s are not scaled; expected uint8 "
+                   "images or a table",
+                   path);
+  if (job->data.nmean != c)
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "data.mean has %zu numbers, and the samples of %s %zu channels; expected one a channel",
+        job->data.nmean, path, c);
+  float *norm = GT_NEW_ARRAY(float, 2 * c);
+  for (size_t i = 0; i < c; i++) {
+    norm[i] = (float)job->data.mean[i];
+    norm[c + i] = (float)job->data.std[i];
+  }
+  gt_dataset_normalise(dataset, norm, norm + c);
+  gt_free(norm);
+  return GT_OK;
+}

@@ -8,6 +8,8 @@
 #include "geotrain/ps_of_job.h"
 #include "internal.h"
 
+const gt_ps_score gt_ps_no_score = {NAN, NAN, NAN, NAN, NAN, 0};
+
 size_t gt_ps_eval_chunk(size_t test_samples) {
   const size_t least = 1024, most = 8192, orders = 32;
   size_t chunk = test_samples / orders / least * least;
@@ -181,7 +183,7 @@ static gt_ps_score score_of(const gt_ps *ps) {
   const ps_eval *e = &ps->eval;
   const ps_chunk all = sums_of(e);
   const size_t each = ps->spec.predictions;
-  if (all.samples == 0) return (gt_ps_score){NAN, NAN, NAN, NAN, NAN, 0};
+  if (all.samples == 0) return gt_ps_no_score;
   const double loss = all.loss_sum / (double)all.samples;
   const gt_ranks ranks = e->scores ? ps->spec.ranking->judge(e->scores, ps->spec.test_labels,
                                                              ps->spec.test_samples, e->scratch)
@@ -231,7 +233,7 @@ static void add_part(double *mean, double x, double part) {
 
 gt_ps_score gt_ps_scores_total(const gt_ps_score *scores, const gt_ps_tests *tests,
                                size_t nregions) {
-  gt_ps_score all = {NAN, NAN, NAN, NAN, NAN, 0};
+  gt_ps_score all = gt_ps_no_score;
   double samples = 0, ranked = 0;
   for (size_t r = 0; r < nregions; r++) {
     const gt_ps_score *s = &scores[r];

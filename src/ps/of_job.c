@@ -8,6 +8,15 @@
 #define PERIOD_MAX ((int64_t)1e15) /* as of sync.period */
 #define HEARTBEATS 6.0             /* over a store: in the patience */
 
+#define EVAL_BATCH ((size_t)32) /* samples at a time in an evaluation, unless training uses more */
+
+/* Texts need memory for the logits of every position. */
+size_t gt_ps_batch_max(const gt_job *job) {
+  const size_t batch = (size_t)job->train.batch,
+               least = gt_model_find(gt_model_names[job->model.name])->decodes ? 1 : EVAL_BATCH;
+  return batch > least ? batch : least;
+}
+
 /* Returns the first region with the same test set. */
 static size_t first_with(const gt_dataset_info *infos, size_t region) {
   size_t r = 0;

@@ -229,7 +229,7 @@ gt_ps *gt_ps_create(const gt_ps_spec *spec) {
   gt_ps_buffers_open(ps);
   if (ps->plane->open) ps->plane->open(ps);
   ps->peers = GT_NEW_ARRAY(ps_peer, spec->nregions);
-  ps->last_eval = (gt_ps_score){NAN, NAN, NAN, NAN, NAN, 0};
+  ps->last_eval = gt_ps_no_score;
   for (size_t i = 0; i < GT_SYNC_TIMERS; i++) ps->timer_at[i] = GT_NEVER;
   ps->round = ps->whole_round = ps->own_written = spec->round;
   open_outbox(ps);

@@ -316,25 +316,9 @@ static void normalise(gt_run *run, const float *mean, const float *std) {
 /* Uses the mean and std given in the job. */
 static gt_status from_job(gt_run *run) {
   const gt_job *job = run->job;
-  const size_t c = run->data.c, region = run->roles.region_id;
-  const char *path = gt_data_path(job, reads(run) ? region : gt_data_first(job));
-  if (!run->data.scaled)
-    return GT_FAIL(GT_ERR_JOB,
-                   "data.mean is given, but the samples of %s are not scaled; expected uint8 "
-                   "images or a table",
-                   path);
-  if (job->data.nmean != c)
-    return GT_FAIL(
-        GT_ERR_JOB,
-        "data.mean has %zu numbers, and the samples of %s %zu channels; expected one a channel",
-        job->data.nmean, path, c);
-  float *norm = GT_NEW_ARRAY(float, 2 * c);
-  for (size_t i = 0; i < c; i++) {
-    norm[i] = (float)job->data.mean[i];
-    norm[c + i] = (float)job->data.std[i];
-  }
-  normalise(run, norm, norm + c);
-  gt_free(norm);
+  const size_t region = reads(run) ? run->roles.region_id : gt_data_first(job);
+  GT_TRY(gt_data_normalise(run->dataset, job, gt_data_path(job, region)));
+  run->data = *gt_dataset_describe(run->dataset);
   return GT_OK;
 }
 

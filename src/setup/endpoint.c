@@ -39,10 +39,11 @@ gt_status gt_setup_may_train(const gt_run *run) {
   const gt_setup_options *o = run->options;
   const char *source = o->job_path ? o->job_path : "job.yaml";
   if (run->job->nfaults > 0)
-    return GT_FAIL(GT_ERR_JOB,
-                   "%s: faults is given; geotrain simulate has faults, geotrain train does not; "
-                   "expected a job without them (--set faults=null)",
-                   source);
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "%s: faults is given, and geotrain train does not cause faults; geotrain simulate "
+        "--train trains with them; expected a job without them (--set faults=null)",
+        source);
   if (run->job->sync.on_loss != GT_ON_LOSS_CONTINUE || o->region || o->virtual_clock) return GT_OK;
   return GT_FAIL(GT_ERR_JOB,
                  "%s: sync.on_loss is continue, and all regions are in one MPI job; start each "

@@ -190,8 +190,6 @@ static gt_status check_memory(const gt_run *run, const gt_graph_spec *spec) {
   return gt_agree(roles->world, status, run->start_limit_s);
 }
 
-#define EVAL_BATCH ((size_t)32) /* samples at a time in evaluation, unless training uses more */
-
 static gt_status agree(gt_run *run, gt_status local) {
   return gt_agree(run->roles.world, local, run->start_limit_s);
 }
@@ -387,11 +385,6 @@ static gt_status check_batches(const gt_run *run) {
       least);
 }
 
-/* Texts need memory for the logits of every position. */
-static size_t eval_batch(const gt_run *run) {
-  return gt_model_find(gt_model_names[run->job->model.name])->decodes ? 1 : EVAL_BATCH;
-}
-
 gt_graph_spec gt_setup_graph_spec(const gt_run *run) {
   gt_graph_spec spec = gt_graph_spec_of(run->job);
   spec.shape = (gt_sample_shape){run->data.h, run->data.w, run->data.c, run->data.classes,
@@ -412,7 +405,7 @@ static gt_status open_model(gt_run *run) {
     gt_job_warn_region(run->job, (size_t)run->roles.region_id, (int64_t)run->order.n,
                        gt_log_warning);
   run->batch = run->order.n < run->order.batch ? run->order.n : run->order.batch;
-  run->batch_max = run->order.batch > eval_batch(run) ? run->order.batch : eval_batch(run);
+  run->batch_max = gt_ps_batch_max(run->job);
   gt_setup_open_precision(run, kernels);
   gt_status status =
       kernels ? GT_OK

@@ -30,12 +30,21 @@ void gt_sim_copy_void(sim_region *r, int64_t newest) {
       remove_at(r, i);
 }
 
+void gt_sim_copy_model(const sim_region *r, gt_state_direction direction) {
+  const gt_state_field fields[] = {{"params", GT_TYPE_F32, r->model.data, r->model.n},
+                                   {"buffers", GT_TYPE_F32, r->statistics.data, r->statistics.n}};
+  if (!r->model.data) return;
+  if (GT_STATE_FIELDS(direction, "model/", fields) != GT_OK)
+    gt_bug("in a simulation: %s", gt_error_text());
+}
+
 void gt_sim_copy_take(sim_region *r, int64_t round, bool unfit) {
   gt_state lent = {0};
   size_t i = 0;
   gt_sim_copy_void(r, INT64_MAX);
   if (r->copies[COPIES - 1].round > 0) remove_at(r, 0);
   while (r->copies[i].round > 0) i++;
+  gt_sim_copy_model(r, (gt_state_direction){.to = &lent});
   gt_ps_save(r->ps, &lent);
   r->copies[i] = (sim_copy){.round = round, .unfit = unfit, .state = deep_copy(&lent)};
   gt_state_close(&lent);

@@ -1,5 +1,6 @@
 /* Shared by the files of sim: the agenda, wires between regions, and regions.  Each file calls only
-   those before it: agenda, ledger, wire, copies, ending, sim; then those that choose a topology
+   those before it: shape, arithmetic, agenda, ledger, wire, copies, ending, sim; then those that
+   choose a topology
    (topology.h); last faults and predict. */
 #pragma once
 
@@ -12,6 +13,21 @@
 #include "geotrain/sim.h"
 
 #define SIM_NONE UINT32_MAX
+
+/* ---- data ------------------------------------------------------------------------------------ */
+
+/* The data sets of a job's regions, each file opened once, and the regions' samples. */
+typedef struct {
+  const gt_job *job;
+  gt_dataset **opened;           /* nregions; NULL: an earlier region has the same file */
+  gt_dataset_info *infos;        /* nregions */
+  gt_data_samples *parts, *held; /* nregions */
+} sim_data;
+
+/* shape.c.  The caller closes it, also after an error: GT_ERR_JOB, GT_ERR_DATA. */
+gt_status gt_sim_data_open(sim_data *data, const gt_job *job);
+gt_dataset *gt_sim_data_of(const sim_data *data, size_t region);
+void gt_sim_data_close(sim_data *data);
 
 /* ---- the agenda ------------------------------------------------------------------------------ */
 
@@ -89,7 +105,8 @@ typedef struct {
 
 /* ---- regions --------------------------------------------------------------------------------- */
 
-/* A checkpoint of a region, without the contents of vectors. */
+/* A checkpoint of a region; with arithmetic also with its model, else without the contents of
+   vectors. */
 typedef struct {
   int64_t round; /* 0: none */
   bool durable;
@@ -101,6 +118,8 @@ struct sim_region {
   gt_sim *sim;
   size_t id;
   size_t parameters, buffers; /* of the model, or of the region's part of it */
+  /* of the PS; without arithmetic they have no data */
+  gt_vec model, statistics, grads, snapshot, snapshot_statistics;
   gt_ps *ps;
   gt_optim *optim;
   gt_timeline *timeline;
@@ -129,6 +148,7 @@ struct sim_region {
   bool complete, ended;
   gt_time_split split;
   gt_region_result result; /* as sent to the lead */
+  gt_ps_score own, score;  /* of its own model, of the mean on its test set */
   gt_link_result *links;   /* likewise, nregions - 1 links; NULL: too many regions */
   /* as of its last event */
   int64_t steps;
@@ -183,9 +203,23 @@ struct gt_sim {
   gt_status code;
   size_t nended, lead;
   int64_t events;
+  gt_model_mean mean; /* with arithmetic, at the end */
+  double *shares;     /* nregions: the weights of the models in it */
+  gt_sim_model final;
   sim_faults *faults; /* NULL: none */
   bool ending;        /* all regions have finished their training; with faults, none follows */
 };
+
+/* arithmetic.c */
+/* Returns the initial model; owned by a. */
+const gt_arrays *gt_sim_initial(const gt_sim_arithmetic *a);
+/* Sets what the PS needs to judge the region's test samples. */
+void gt_sim_judge(const gt_sim_arithmetic *a, size_t region, gt_ps_spec *spec);
+/* Computes an order to train or to evaluate, at once. */
+void gt_sim_compute(gt_sim_arithmetic *a, size_t region, size_t worker, const gt_ps_order *order);
+/* Writes what the worker has computed for its last order to *push, except times; returns the
+   gradient, which is valid until the worker's next order. */
+float *gt_sim_computed(const gt_sim_arithmetic *a, size_t region, size_t worker, gt_ps_push *push);
 
 /* sim.c: creates a simulation that has handled no event yet.  spec->routes is not NULL. */
 gt_status gt_sim_open(gt_sim **out, const gt_sim_spec *spec);
@@ -263,6 +297,8 @@ void gt_sim_copy_void(sim_region *r, int64_t newest);
 const sim_copy *gt_sim_copy_newest(const sim_region *r);
 const sim_copy *gt_sim_copy_of(const sim_region *r, int64_t round);
 void gt_sim_copies_close(sim_region *r);
+/* With arithmetic, adds the region's model to a copy's state, or reads it. */
+void gt_sim_copy_model(const sim_region *r, gt_state_direction direction);
 
 /* ending.c */
 /* Creates the current result of the region. */

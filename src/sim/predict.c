@@ -57,6 +57,7 @@ static gt_status run_undisturbed(gt_sim_totals *totals, const gt_sim_spec *of) {
   gt_sim *sim = NULL;
   job.nfaults = 0;
   spec.job = &job;
+  spec.arithmetic = NULL;
   GT_TRY(gt_sim_run(&sim, &spec));
   gt_sim_get_totals(sim, totals);
   gt_sim_close(sim);

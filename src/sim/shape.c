@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "geotrain/data.h"
 #include "geotrain/store.h"
+#include "internal.h"
 
 /* Computes the floats for samples of this shape. */
 static gt_status model_floats(gt_sim_shape *out, const gt_job *job) {
@@ -34,10 +34,7 @@ static gt_status open_files(const gt_job *job, gt_dataset **opened, gt_dataset_i
   for (size_t r = 0; r < job->nregions; r++) {
     if (!gt_job_reads(job, r)) continue;
     const size_t first = gt_data_namesake(job, r);
-    if (first == r) {
-      GT_TRY(gt_data_open(&opened[r], job, r));
-      GT_TRY(gt_dataset_doubts(opened[r], gt_log_warning));
-    }
+    if (first == r) GT_TRY(gt_data_open(&opened[r], job, r));
     infos[r] = *gt_dataset_describe(opened[first]);
   }
   return GT_OK;
@@ -64,20 +61,49 @@ static gt_status unite(const gt_job *job, gt_dataset **opened, gt_dataset_info *
   return status;
 }
 
-static gt_status divide(gt_sim_shape *out, const gt_job *job, gt_dataset **opened,
-                        const size_t *files) {
+/* Finds the samples of the regions. */
+static gt_status divide(const gt_job *job, gt_dataset **opened, const size_t *files,
+                        gt_data_samples *parts, gt_data_samples *held) {
   for (size_t r = 0; r < job->nregions; r++) {
-    gt_data_samples part, held;
     if (!gt_job_reads(job, r)) continue;
     gt_dataset *dataset = file_of(job, opened, r);
     GT_TRY(gt_data_part(job, files, r, gt_dataset_labels(dataset, GT_SPLIT_TRAIN),
-                        gt_dataset_describe(dataset)->ntrain, &part, &held));
-    out->samples[r] = (int64_t)part.n;
-    out->held[r] = (int64_t)held.n;
-    gt_free(held.samples);
-    gt_free(part.samples);
+                        gt_dataset_describe(dataset)->ntrain, &parts[r], &held[r]));
   }
   return GT_OK;
+}
+
+gt_status gt_sim_data_open(sim_data *d, const gt_job *job) {
+  const size_t n = job->nregions;
+  size_t *files = GT_NEW_ARRAY(size_t, n);
+  *d = (sim_data){.job = job,
+                  .opened = GT_NEW_ARRAY(gt_dataset *, n),
+                  .infos = GT_NEW_ARRAY(gt_dataset_info, n),
+                  .parts = GT_NEW_ARRAY(gt_data_samples, n),
+                  .held = GT_NEW_ARRAY(gt_data_samples, n)};
+  gt_status status = open_files(job, d->opened, d->infos);
+  if (status == GT_OK) status = unite(job, d->opened, d->infos);
+  if (status == GT_OK) status = gt_data_files(job, d->infos, files);
+  if (status == GT_OK) status = divide(job, d->opened, files, d->parts, d->held);
+  gt_free(files);
+  return status;
+}
+
+gt_dataset *gt_sim_data_of(const sim_data *d, size_t region) {
+  return file_of(d->job, d->opened, region);
+}
+
+void gt_sim_data_close(sim_data *d) {
+  for (size_t r = 0; d->job && r < d->job->nregions; r++) {
+    gt_dataset_close(d->opened[r]);
+    gt_free(d->parts[r].samples);
+    gt_free(d->held[r].samples);
+  }
+  gt_free(d->opened);
+  gt_free(d->infos);
+  gt_free(d->parts);
+  gt_free(d->held);
+  *d = (sim_data){0};
 }
 
 /* The samples of all regions are alike. */
@@ -86,23 +112,23 @@ static void describe(gt_sim_shape *out, const gt_dataset_info *d) {
   out->text = d->text;
 }
 
+static gt_status warn(const sim_data *d) {
+  for (size_t r = 0; r < d->job->nregions; r++)
+    if (d->opened[r]) GT_TRY(gt_dataset_doubts(d->opened[r], gt_log_warning));
+  return GT_OK;
+}
+
 static gt_status from_data(gt_sim_shape *out, const gt_job *job) {
-  const size_t n = job->nregions;
-  gt_dataset **opened = GT_NEW_ARRAY(gt_dataset *, n);
-  gt_dataset_info *infos = GT_NEW_ARRAY(gt_dataset_info, n);
-  size_t *files = GT_NEW_ARRAY(size_t, n);
-  gt_status status = open_files(job, opened, infos);
-  if (status == GT_OK) status = unite(job, opened, infos);
-  if (status == GT_OK) status = gt_data_files(job, infos, files);
-  if (status == GT_OK) status = divide(out, job, opened, files);
-  if (status == GT_OK) gt_ps_tests_of(job, infos, out->tests);
-  for (size_t r = 0; r < n; r++) {
-    if (gt_job_reads(job, r)) describe(out, &infos[r]);
-    gt_dataset_close(opened[r]);
+  sim_data d;
+  gt_status status = gt_sim_data_open(&d, job);
+  if (status == GT_OK) status = warn(&d);
+  if (status == GT_OK) gt_ps_tests_of(job, d.infos, out->tests);
+  for (size_t r = 0; r < job->nregions; r++) {
+    out->samples[r] = (int64_t)d.parts[r].n;
+    out->held[r] = (int64_t)d.held[r].n;
+    if (gt_job_reads(job, r)) describe(out, &d.infos[r]);
   }
-  gt_free(files);
-  gt_free(infos);
-  gt_free(opened);
+  gt_sim_data_close(&d);
   return status;
 }
 
@@ -276,16 +302,27 @@ static gt_status check_model(const check *c, const gt_sim_shape *shape) {
   return status;
 }
 
+/* Compares the sizes of parts with what the job asks for. */
+static gt_status check_parts(const check *c, const size_t *files) {
+  const size_t n = c->job->nregions;
+  gt_data_samples *parts = GT_NEW_ARRAY(gt_data_samples, n),
+                  *held = GT_NEW_ARRAY(gt_data_samples, n);
+  const gt_status status = divide(c->job, c->opened, files, parts, held);
+  for (size_t r = 0; r < n; r++) gt_free(parts[r].samples), gt_free(held[r].samples);
+  gt_free(parts);
+  gt_free(held);
+  return status;
+}
+
 static gt_status check_fit(check *c) {
   const gt_model *model = NULL;
   if (c->nopened == 0) return find_model(&model, c->job);
-  gt_sim_shape shape = {.samples = GT_NEW_ARRAY(int64_t, c->job->nregions),
-                        .held = GT_NEW_ARRAY(int64_t, c->job->nregions)};
+  gt_sim_shape shape = {0};
   size_t *files = GT_NEW_ARRAY(size_t, c->job->nregions);
   gt_status status = unite(c->job, c->opened, c->infos);
   assume_away(c);
   if (status == GT_OK) status = gt_data_files(c->job, c->infos, files);
-  if (status == GT_OK && c->naway == 0) status = divide(&shape, c->job, c->opened, files);
+  if (status == GT_OK && c->naway == 0) status = check_parts(c, files);
   describe(&shape, &c->infos[gt_data_first(c->job)]);
   if (status == GT_OK) status = model_floats(&shape, c->job);
   if (status == GT_OK) status = check_model(c, &shape);

@@ -34,7 +34,10 @@ static bool host_drop(void *ctx, size_t peer, uint64_t cookie) {
 
 static void host_order(void *ctx, size_t worker, const gt_ps_order *order) {
   sim_region *r = ctx;
-  if (order->kind != GT_PS_KEEPALIVE) r->orders[worker] = *order;
+  if (order->kind != GT_PS_KEEPALIVE) {
+    r->orders[worker] = *order;
+    if (r->sim->spec.arithmetic) gt_sim_compute(r->sim->spec.arithmetic, r->id, worker, order);
+  }
   if (!r->pipe) gt_timeline_ordered(r->timeline, worker, order);
 }
 
@@ -216,11 +219,13 @@ static gt_ps *make_ps(sim_region *r, int64_t round, bool returns) {
                                                  .stages = r->stages,
                                                  .nstages = nstages,
                                                  .groups = r->groups});
-  spec.params = spec.grads = gt_vec_of(NULL, r->parameters);
-  spec.buffers = gt_vec_of(NULL, r->buffers);
+  spec.params = r->model;
+  spec.grads = r->grads;
+  spec.buffers = r->statistics;
   spec.optim = r->optim;
-  spec.snapshot = spec.params;
-  spec.snapshot_buffers = spec.buffers;
+  spec.snapshot = r->snapshot;
+  spec.snapshot_buffers = r->snapshot_statistics;
+  if (sim->spec.arithmetic) gt_sim_judge(sim->spec.arithmetic, r->id, &spec);
   spec.keepalive = GT_NEVER / 2;
   spec.patience = 0;
   spec.round = round;
@@ -244,13 +249,42 @@ static gt_ps *make_ps(sim_region *r, int64_t round, bool returns) {
   return gt_ps_create(&spec);
 }
 
-/* Opens the optimizer and the PS. */
+static gt_vec open_vector(const sim_region *r, size_t n) {
+  return gt_vec_of(r->sim->spec.arithmetic && n > 0 ? GT_NEW_ARRAY(float, n) : NULL, n);
+}
+
+static void open_vectors(sim_region *r) {
+  r->model = open_vector(r, r->parameters);
+  r->grads = open_vector(r, r->parameters);
+  r->snapshot = open_vector(r, r->parameters);
+  r->statistics = open_vector(r, r->buffers);
+  r->snapshot_statistics = open_vector(r, r->buffers);
+}
+
+static void close_vectors(sim_region *r) {
+  gt_free(r->model.data);
+  gt_free(r->grads.data);
+  gt_free(r->snapshot.data);
+  gt_free(r->statistics.data);
+  gt_free(r->snapshot_statistics.data);
+}
+
+/* Opens the optimizer and the PS, with the initial model. */
 static gt_status open_ps(sim_region *r, int64_t round, bool returns) {
   const gt_job *job = r->sim->spec.job;
   const int64_t *samples = r->sim->spec.samples;
+  const gt_sim_arithmetic *arithmetic = r->sim->spec.arithmetic;
   gt_optim_spec optim = r->pipe ? gt_ps_stages_optim_of(job, &r->order, samples)
                                 : gt_ps_optim_of(job, r->id, samples);
-  GT_TRY(gt_optim_create(&r->optim, &optim, gt_ps_optim_floats(job, r->id, r->parameters), false));
+  if (arithmetic) {
+    const gt_arrays *initial = gt_sim_initial(arithmetic);
+    optim.tensors = initial->views;
+    optim.ntensors = initial->nviews;
+    gt_vec_copy(r->model, initial->params);
+    gt_vec_copy(r->statistics, initial->buffers);
+  }
+  GT_TRY(gt_optim_create(&r->optim, &optim, gt_ps_optim_floats(job, r->id, r->parameters),
+                         arithmetic != NULL));
   r->ps = make_ps(r, round, returns);
   gt_ending_open(&r->ending, &gt_sim_ending, r, r->ps, r->id == 0, r->sim->n - 1);
   return GT_OK;
@@ -272,6 +306,8 @@ static gt_status open_region(sim_region *r, gt_sim *sim, size_t id) {
                         .n = (size_t)sim->spec.samples[pipe ? pipe->layout.places[0].region : id],
                         .batch = (size_t)job->train.batch,
                         .whole = pipe != NULL};
+  r->own = r->score = gt_ps_no_score;
+  open_vectors(r);
   r->orders = GT_NEW_ARRAY(gt_ps_order, nworkers);
   r->timeline =
       gt_timeline_create(job, &r->order, nworkers, pipe ? gt_pipe_job_update_share(pipe, id) : 1);
@@ -292,6 +328,7 @@ static void close_region(sim_region *r) {
   gt_free(r->passing);
   gt_free(r->orders);
   gt_free(r->links);
+  close_vectors(r);
   gt_sim_wires_close(r);
   gt_sim_copies_close(r);
 }
@@ -301,8 +338,10 @@ static void close_region(sim_region *r) {
 
 static void pushed(sim_region *r, size_t worker) {
   const gt_ps_order *order = &r->orders[worker];
+  const gt_sim_arithmetic *arithmetic = r->sim->spec.arithmetic;
   gt_ps_push push = {.samples = order->count};
   gt_timeline_pushed(r->timeline, worker, &push.compute, &push.wait);
+  float *grads = arithmetic ? gt_sim_computed(arithmetic, r->id, worker, &push) : NULL;
   gt_ns now = gt_timeline_now(r->timeline);
   r->sim->moved = gt_timeline_at(r->timeline);
   if (r->pipe && r->passing[worker]) {
@@ -315,7 +354,7 @@ static void pushed(sim_region *r, size_t worker) {
   }
   push.samples = r->pipe ? (int64_t)gt_ps_passes_samples(gt_ps_passes_of(r->ps), worker)
                          : (int64_t)gt_order_batch_size(&r->order, order->first);
-  gt_ps_gradient(r->ps, worker, &push, NULL, now);
+  gt_ps_gradient(r->ps, worker, &push, grads, now);
 }
 
 static void written(sim_region *r) {
@@ -377,7 +416,9 @@ void gt_sim_reopen(sim_region *r, const sim_copy *copy, int64_t round, bool retu
   r->split.held_by = GT_HELD_NOT;
   r->starts++;
   must(open_ps(r, round, returns));
-  if (copy) must(gt_ps_load(r->ps, now, &copy->state));
+  if (!copy) return;
+  gt_sim_copy_model(r, (gt_state_direction){.from = &copy->state});
+  must(gt_ps_load(r->ps, now, &copy->state));
 }
 
 static bool receiving(const void *ctx, size_t peer) {
@@ -506,6 +547,7 @@ gt_status gt_sim_open(gt_sim **out, const gt_sim_spec *spec) {
   sim->exact = sim->n <= EXACT_REGIONS;
   sim->spare = sim->spare_route = SIM_NONE;
   sim->code = GT_OK;
+  sim->final = (gt_sim_model){.score = gt_ps_no_score, .bad = sim->n};
   sim->weights = gt_ps_weights_of(spec->job, spec->samples);
   sim->routes = gt_routes_copy(spec->routes, sim->n);
   sim->spec.routes = &sim->routes;
@@ -529,6 +571,8 @@ void gt_sim_close(gt_sim *sim) {
   for (size_t i = 0; i < sim->n; i++) close_region(&sim->regions[i]);
   gt_sim_agenda_close(&sim->agenda);
   close_faults(sim->faults);
+  gt_model_mean_close(&sim->mean);
+  gt_free(sim->shares);
   gt_free(sim->regions);
   gt_free(sim->weights);
   gt_routes_close(&sim->routes);
@@ -558,6 +602,10 @@ void gt_sim_get_totals(const gt_sim *sim, gt_sim_totals *t) {
       t->bytes_other += (int64_t)l.bytes_other;
     }
   }
+}
+
+const gt_sim_model *gt_sim_model_of(const gt_sim *sim) {
+  return &sim->final;
 }
 
 void gt_sim_region(const gt_sim *sim, size_t region, gt_region_result *result) {

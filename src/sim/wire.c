@@ -142,12 +142,13 @@ static void set_due(sim_region *r, size_t peer) {
     gt_heap_push(&r->due, (gt_heap_entry){.at = due, .key = peer, .a = (uint32_t)peer});
 }
 
-/* Returns a copy of the body of a message about members or scores; NULL: other bodies have no
-   contents. */
-static void *body_of(const gt_frame_header *head, const void *payload, size_t bytes) {
-  if (!payload ||
-      (head->kind != GT_MSG_MEMBERS && head->kind != GT_MSG_GROUP && head->kind != GT_MSG_SCORE))
-    return NULL;
+/* Returns a copy of the body of a message; NULL: it has no contents.  Without arithmetic only
+   messages about members or scores have any. */
+static void *body_of(const gt_sim *sim, const gt_frame_header *head, const void *payload,
+                     size_t bytes) {
+  const bool small =
+      head->kind == GT_MSG_MEMBERS || head->kind == GT_MSG_GROUP || head->kind == GT_MSG_SCORE;
+  if (!payload || bytes == 0 || !(small || sim->spec.arithmetic)) return NULL;
   void *body = gt_alloc(bytes, 1);
   memcpy(body, payload, bytes);
   return body;
@@ -167,7 +168,7 @@ void gt_sim_send(sim_region *r, size_t peer, const gt_frame_header *head, const 
                      .queued = now,
                      .next = SIM_NONE,
                      .next_leaving = SIM_NONE,
-                     .body = body_of(head, payload, bytes),
+                     .body = body_of(sim, head, payload, bytes),
                      .epoch = head->epoch,
                      .start = (uint16_t)r->starts,
                      .users = 1};

@@ -53,8 +53,6 @@ static bool is_bad_loss(const gt_ps_score *score) {
   return isfinite(score->accuracy) && !isfinite(score->loss);
 }
 
-static const gt_ps_score unknown = {NAN, NAN, NAN, NAN, NAN, 0};
-
 static bool is_lead(const gt_server_ending *e) {
   return e->group.self == e->group.lead;
 }
@@ -389,8 +387,8 @@ static void conclude(void *ctx) {
 }
 
 static void summarise(gt_server_ending *e) {
-  const gt_gathered all = {e->regions, e->links, e->nlinks, e->alone ? unknown : e->mean_score,
-                           e->params_sha256};
+  const gt_gathered all = {e->regions, e->links, e->nlinks,
+                           e->alone ? gt_ps_no_score : e->mean_score, e->params_sha256};
   gt_status status = gt_server_summarise(e->server, &all, &e->report);
   if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
 }
@@ -518,7 +516,7 @@ gt_server_ending *gt_server_ending_open(gt_server *s, gt_server_ending *former) 
   e->identical = !pipe && s->run->job->train.keep == GT_KEEP_LAST &&
                  gt_sync_identical(gt_sync_of(s->run->job->sync.strategy), a->buffers.n);
   gt_ending_open(&e->ending, &hooks, e, s->ps, is_lead(e), e->group.nmembers - 1);
-  e->own = e->mean_score = unknown;
+  e->own = e->mean_score = gt_ps_no_score;
   e->bad_loss = GT_NEW_ARRAY(bool, n);
   e->scores = GT_NEW_ARRAY(gt_ps_score, n);
   e->awaited = GT_NEW_ARRAY(bool, n);

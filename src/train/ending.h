@@ -74,37 +74,6 @@ bool gt_site_end_writes(const gt_site_end *e);
    model, without a pipeline. */
 bool gt_site_end_step(gt_site_end *e, gt_vec params, gt_vec buffers);
 
-/* mean.c: the mean of the regions' models, parameters then buffers, in region order. */
-typedef struct {
-  size_t nregions, self, nparams, nbuffers;
-  const double *weights; /* nregions; borrowed */
-  /* this region's model; borrowed, and final once gt_model_mean_begin is called */
-  gt_vec params, buffers;
-  gt_vec mean;
-  size_t next;   /* the next region to be added */
-  size_t bad;    /* the first region with a non-finite model; nregions: none */
-  bool *seen;    /* nregions */
-  float **early; /* models that arrived before their turn */
-  /* owned: the model that the others are compared with; NULL: this region's own, or, with parts, no
-     two regions have the same one */
-  float *first;
-  bool params_differ, buffers_differ;
-} gt_model_mean;
-
-void gt_model_mean_open(gt_model_mean *m, size_t nregions, size_t self, const double *weights,
-                        size_t nparams, size_t nbuffers);
-void gt_model_mean_close(gt_model_mean *m);
-/* Adds another region's model, borrowed for the call; false: it was added before. */
-bool gt_model_mean_add(gt_model_mean *m, size_t region, const float *model);
-/* Call when this region's model is final: adds the models received so far; later ones are added on
-   arrival. */
-void gt_model_mean_begin(gt_model_mean *m, gt_vec params, gt_vec buffers);
-/* Call instead if all regions hold this model: it is the mean. */
-void gt_model_mean_own(gt_model_mean *m, gt_vec params, gt_vec buffers);
-/* Returns the mean, owned by m, after all models are added.  Parameters or buffers that are bitwise
-   equal in all regions are copied without rounding. */
-gt_vec gt_model_mean_finish(gt_model_mean *m);
-
 /* stage_model.c: the final model of a pipeline, which no rank holds as a whole.  All functions
    panic (GT_ERR_CKPT) if the file cannot be written. */
 typedef struct gt_stage_model gt_stage_model;

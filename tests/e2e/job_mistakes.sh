@@ -43,7 +43,7 @@ mistake "a link to nowhere" 's/\[east, west\]/[east, wst]/' 'wst' 'west'
 launched "two ends of training" 's/{steps: 60}/{steps: 60, epochs: 1}/' 'train.until'
 
 launched "a run that goes on in one MPI job" 's/strategy: sma/strategy: sma, on_loss: continue/' 'sync.on_loss is continue' 'all regions are in one MPI job'
-launched "faults of a simulation" '$a faults: [{region: west, lost: 9 s}]' 'faults is given' 'geotrain train does not'
+launched "faults of a simulation" '$a faults: [{region: west, lost: 9 s}]' 'faults is given' 'geotrain simulate --train trains with them'
 
 auto='regions.0.ranks is auto; `geotrain plan JOB --write OUT.yaml` resolves it'
 sed -e 's/east, ranks: 2/east, ranks: auto, devices: [{type: a, count: 2}]/' job.yaml >auto.yaml

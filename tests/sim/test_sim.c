@@ -225,9 +225,9 @@ static void test_stuck(void) {
    lead scores it itself, and a score is returned; in a forecast as in the whole. */
 static void test_who_scores_the_mean(void) {
   static const gt_ps_tests cases[][3] = {{{100, true, 0}, {100, false, 0}, {100, false, 0}},
-                                         {{100, true, 0}, {50, true, 0}, {100, false, 0}},
-                                         {{0, false, 0}, {50, true, 0}, {3000, true, 0}},
-                                         {{100, true, 0}, {0, false, 0}, {0, false, 0}}};
+                                         {{100, true, 0}, {50, true, 1}, {100, false, 0}},
+                                         {{0, false, 0}, {50, true, 1}, {3000, true, 2}},
+                                         {{100, true, 0}, {0, false, 1}, {0, false, 1}}};
   const double model = (double)gt_wire_bytes((PARAMETERS + BUFFERS) * sizeof(float)),
                score = (double)gt_wire_bytes(sizeof(gt_ps_score));
   for (size_t i = 0; i < COUNT(cases); i++) {

@@ -3,7 +3,7 @@
    Models without weight, of regions that only aggregate, are ignored. */
 #include <string.h>
 
-#include "ending.h"
+#include "geotrain/ps_ending.h"
 
 void gt_model_mean_open(gt_model_mean *m, size_t nregions, size_t self, const double *weights,
                         size_t nparams, size_t nbuffers) {

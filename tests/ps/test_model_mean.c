@@ -1,8 +1,8 @@
 /* The mean of the regions' models at the end: weighted, and added in region order for any order of
    arrival.  Values that are equal in all regions are copied, separately for parameters and
    statistics. */
-#include "ending.h"
 #include "tests.h"
+#include "geotrain/ps_ending.h"
 
 #define R ((size_t)4)
 #define P ((size_t)3)

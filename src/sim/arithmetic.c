@@ -1,0 +1,244 @@
+/* The arithmetic of a simulation that trains: the data sets of all regions and a model for each
+   worker, in this process.  Batches, random numbers and the order of sums are those of
+   src/train/worker.c, so that the bits are too. */
+#include <string.h>
+
+#include "geotrain/sim_shape.h"
+#include "internal.h"
+
+/* A worker: its model, and what it pushes for its last order. */
+typedef struct {
+  gt_graph *graph;
+  float *scores; /* of an order to evaluate; NULL: no ranking */
+  gt_ps_push push;
+} computer;
+
+typedef struct {
+  gt_loader *train, *test;
+  bool owns_test; /* no earlier region has the same file */
+  gt_order order;
+  computer *workers;
+} learner;
+
+struct gt_sim_arithmetic {
+  const gt_job *job;
+  sim_data data;
+  gt_graph *model; /* the initial values */
+  const gt_ranking *ranking;
+  learner *regions;
+  size_t most; /* samples that are computed at a time */
+  float *x;
+  int32_t *y;
+};
+
+/* ---- data ------------------------------------------------------------------------------------ */
+
+/* Normalises with the sums over all training samples of all regions, added in region order. */
+static gt_status normalise_by_sums(const sim_data *d, size_t first) {
+  const size_t c = d->infos[first].c, n = GT_DATA_SUMS(c);
+  double *own = GT_NEW_ARRAY(double, n), *sums = GT_NEW_ARRAY(double, n);
+  float *norm = GT_NEW_ARRAY(float, 2 * c);
+  gt_status status = GT_OK;
+  for (size_t r = 0; r < d->job->nregions && status == GT_OK; r++) {
+    if (!gt_job_reads(d->job, r)) continue;
+    status = gt_dataset_sums(gt_sim_data_of(d, r), d->parts[r].samples, d->parts[r].n, own);
+    for (size_t i = 0; i < n; i++) sums[i] += own[i];
+  }
+  gt_data_moments(d->infos[first].input, sums, c, norm, norm + c);
+  for (size_t r = 0; r < d->job->nregions && status == GT_OK; r++)
+    if (d->opened[r]) gt_dataset_normalise(d->opened[r], norm, norm + c);
+  gt_free(norm);
+  gt_free(sums);
+  gt_free(own);
+  return status;
+}
+
+/* As src/setup/data.c. */
+static gt_status normalise(const sim_data *d) {
+  const gt_job *job = d->job;
+  const size_t first = gt_data_first(job);
+  const gt_dataset *of = d->opened[first];
+  bool same = true;
+  for (size_t r = 0; r < job->nregions; r++) {
+    if (!gt_job_reads(job, r)) continue;
+    same = same && strcmp(d->infos[first].schema_sha256, d->infos[r].schema_sha256) == 0;
+    if (!d->opened[r]) continue;
+    if (job->data.nmean > 0)
+      GT_TRY(gt_data_normalise(d->opened[r], job, gt_data_path(job, r)));
+    else if (job->sync.min_regions > 0)
+      gt_dataset_normalise(d->opened[r], gt_dataset_mean(of), gt_dataset_std(of));
+  }
+  if (job->data.nmean > 0 || job->sync.min_regions > 0 || same) return GT_OK;
+  return normalise_by_sums(d, first);
+}
+
+static gt_status load(gt_sim_arithmetic *a, size_t region) {
+  learner *r = &a->regions[region];
+  gt_dataset *dataset = gt_sim_data_of(&a->data, region);
+  const gt_data_samples *part = &a->data.parts[region];
+  GT_TRY(gt_loader_create(&r->train, dataset, GT_SPLIT_TRAIN, part->samples, part->n));
+  GT_TRY(gt_loader_augment(r->train, a->job->data.augment));
+  r->order = (gt_order){
+      .seed = a->job->seed, .region = region, .n = part->n, .batch = (size_t)a->job->train.batch};
+  r->owns_test = a->data.opened[region] != NULL;
+  if (!r->owns_test)
+    r->test = a->regions[gt_data_namesake(a->job, region)].test;
+  else if (a->data.infos[region].ntest > 0)
+    GT_TRY(gt_loader_create(&r->test, dataset, GT_SPLIT_TEST, NULL, 0));
+  return GT_OK;
+}
+
+/* ---- models ---------------------------------------------------------------------------------- */
+
+static gt_graph_spec spec_of(const gt_sim_arithmetic *a, const gt_sim_shape *shape) {
+  gt_graph_spec spec = gt_sim_shape_spec(shape, a->job);
+  const char *why = "kernels other than auto and dnn compute in f32";
+  spec.labelled = !spec.text;
+  spec.batch = (size_t)a->job->train.batch;
+  if (spec.precision == GT_BF16 && !(spec.kernels->prepared && gt_kernels_bf16(&why))) {
+    gt_log(GT_LOG_WARN, "train.precision is bf16, and %s: computing in f32", why);
+    spec.precision = GT_F32;
+  }
+  return spec;
+}
+
+static gt_status open_workers(gt_sim_arithmetic *a, size_t region, gt_graph_spec spec) {
+  learner *r = &a->regions[region];
+  const size_t n = gt_job_workers(a->job, region), tests = a->data.infos[region].ntest;
+  r->workers = GT_NEW_ARRAY(computer, n);
+  spec.batch_max = a->most;
+  if (r->order.n < spec.batch) spec.batch = r->order.n;
+  for (size_t w = 0; w < n; w++) {
+    GT_TRY(gt_graph_create(&r->workers[w].graph, &spec));
+    if (a->ranking && tests > 0)
+      r->workers[w].scores = GT_NEW_ARRAY(float, gt_ps_eval_chunk(tests));
+  }
+  return GT_OK;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static gt_status check(const gt_job *job, const gt_sim_shape *shape) {
+  const char *with =
+      shape->assumed              ? "no data set that can be read here"
+      : job->pipeline.nstages > 0 ? "a pipeline"
+      : job->data.validation > 0  ? "data.validation"
+      : job->train.init           ? "train.init"
+      : strcmp(job->train.choices, "rule") != 0 && strcmp(job->train.choices, "measure") != 0
+          ? "a file in train.choices"
+          : NULL;
+  if (!with) return GT_OK;
+  return GT_FAIL(GT_ERR_JOB, "simulate --train: the job has %s; expected a job without it", with);
+}
+
+gt_status gt_sim_arithmetic_open(gt_sim_arithmetic **out, const gt_job *job,
+                                 const gt_sim_shape *shape) {
+  GT_TRY(check(job, shape));
+  gt_sim_arithmetic *a = GT_NEW(gt_sim_arithmetic);
+  a->job = job;
+  a->regions = GT_NEW_ARRAY(learner, job->nregions);
+  a->most = gt_ps_batch_max(job);
+  a->ranking = gt_ranking_of(gt_model_names[job->model.name], shape->sample.classes);
+  a->x = GT_NEW_ARRAY(float, a->most * shape->sample.h * shape->sample.w * shape->sample.c);
+  a->y = GT_NEW_ARRAY(int32_t, a->most);
+  gt_graph_spec spec = spec_of(a, shape);
+  gt_status status = gt_sim_data_open(&a->data, job);
+  if (status == GT_OK) status = normalise(&a->data);
+  if (status == GT_OK) status = gt_graph_create(&a->model, &spec);
+  for (size_t r = 0; r < job->nregions && status == GT_OK; r++) {
+    if (!gt_job_reads(job, r)) continue;
+    status = load(a, r);
+    if (status == GT_OK) status = open_workers(a, r, spec);
+  }
+  if (status == GT_OK)
+    gt_graph_init(a->model, job->seed), *out = a;
+  else
+    gt_sim_arithmetic_close(a);
+  return status;
+}
+
+void gt_sim_arithmetic_close(gt_sim_arithmetic *a) {
+  if (!a) return;
+  for (size_t i = 0; i < a->job->nregions; i++) {
+    learner *r = &a->regions[i];
+    for (size_t w = 0; r->workers && w < gt_job_workers(a->job, i); w++) {
+      gt_graph_close(r->workers[w].graph);
+      gt_free(r->workers[w].scores);
+    }
+    gt_free(r->workers);
+    gt_loader_close(r->train);
+    if (r->owns_test) gt_loader_close(r->test);
+  }
+  gt_graph_close(a->model);
+  gt_sim_data_close(&a->data);
+  gt_free(a->regions);
+  gt_free(a->x);
+  gt_free(a->y);
+  gt_free(a);
+}
+
+const gt_arrays *gt_sim_initial(const gt_sim_arithmetic *a) {
+  return gt_graph_arrays(a->model);
+}
+
+void gt_sim_judge(const gt_sim_arithmetic *a, size_t region, gt_ps_spec *spec) {
+  const bool tests = a->data.infos[region].ntest > 0;
+  spec->ranking = a->ranking;
+  if (a->ranking && tests)
+    spec->test_labels = gt_dataset_labels(gt_sim_data_of(&a->data, region), GT_SPLIT_TEST);
+  if (gt_graph_of_text(a->model)) spec->predictions = gt_graph_predictions(a->model);
+}
+
+/* ---- orders ---------------------------------------------------------------------------------- */
+
+static void train(gt_sim_arithmetic *a, size_t region, computer *w, int64_t batch) {
+  const learner *r = &a->regions[region];
+  const gt_arrays *arrays = gt_graph_arrays(w->graph);
+  gt_metrics m;
+  const size_t n = gt_loader_batch(r->train, &r->order, batch, a->x, a->y);
+  gt_rng keys = gt_rng_make(a->job->seed, GT_RNG_DROPOUT, region, (uint64_t)batch);
+  gt_graph_set_key(w->graph, gt_rng_u64(&keys));
+  gt_graph_step(w->graph, a->x, a->y, n, true, &m);
+  const bool finite = m.loss_sum - m.loss_sum == 0 && gt_vec_finite(arrays->grads) &&
+                      gt_vec_finite(arrays->buffers);
+  w->push = (gt_ps_push){.samples = (int64_t)m.samples,
+                         .correct = (int64_t)m.correct,
+                         .loss_sum = m.loss_sum,
+                         .buffers = arrays->buffers.n ? arrays->buffers.data : NULL,
+                         .nonfinite = !finite};
+}
+
+static void evaluate(gt_sim_arithmetic *a, size_t region, computer *w, const gt_ps_order *order) {
+  w->push = (gt_ps_push){.scores = w->scores};
+  for (int64_t done = 0; done < order->count;) {
+    const size_t left = (size_t)(order->count - done), n = left < a->most ? left : a->most;
+    gt_metrics m;
+    gt_loader_range(a->regions[region].test, (size_t)(order->first + done), n, a->x, a->y);
+    gt_graph_step(w->graph, a->x, a->y, n, false, &m);
+    if (w->scores) a->ranking->take(w->graph, a->y, n, w->scores + done);
+    w->push.samples += (int64_t)m.samples;
+    w->push.correct += (int64_t)m.correct;
+    w->push.loss_sum += m.loss_sum;
+    done += (int64_t)n;
+  }
+}
+
+void gt_sim_compute(gt_sim_arithmetic *a, size_t region, size_t worker, const gt_ps_order *order) {
+  computer *w = &a->regions[region].workers[worker];
+  const gt_arrays *arrays = gt_graph_arrays(w->graph);
+  if (order->params.n > 0) gt_vec_copy(arrays->params, order->params);
+  if (order->buffers.n > 0) gt_vec_copy(arrays->buffers, order->buffers);
+  if (order->kind == GT_PS_TRAIN)
+    train(a, region, w, order->first);
+  else
+    evaluate(a, region, w, order);
+}
+
+float *gt_sim_computed(const gt_sim_arithmetic *a, size_t region, size_t worker, gt_ps_push *push) {
+  const computer *w = &a->regions[region].workers[worker];
+  const gt_ns compute = push->compute, wait = push->wait;
+  *push = w->push;
+  push->compute = compute;
+  push->wait = wait;
+  return gt_graph_arrays(w->graph)->grads.data;
+}
