@@ -192,8 +192,14 @@ typedef struct {
 } last_state;
 
 /* The number of an epoch has 16 bits. */
+#define STEP_BITS 46
+
 static int64_t rank_of(int64_t epoch, int64_t step) {
-  return (epoch << 46 | step) + 1;
+  return (epoch << STEP_BITS | step) + 1;
+}
+
+static int64_t epoch_of(int64_t rank) {
+  return rank > 0 ? (rank - 1) >> STEP_BITS : 0;
 }
 
 static void read_kept(const gt_server *s, kept_rounds *kept, last_state *last) {
@@ -234,16 +240,11 @@ static bool is_whole(const gt_server *s, const kept_rounds *all, size_t region, 
 }
 
 /* No round is whole: each region has stopped without the others, or the run ended in its first
-   round.  The region that is furthest continues alone, and the others return to it. */
-static gt_status settle_last(gt_server *s, const last_state *own, int64_t *round) {
-  const size_t n = s->run->job->nregions, self = s->run->roles.region_id;
-  int64_t ranks[GT_MAX_REGIONS];
-  size_t best = 0;
-  gather(s, own->rank, ranks, "how far the other regions are");
-  for (size_t p = 1; p < n; p++)
-    if (ranks[p] > ranks[best]) best = p;
+   round.  Region `best` continues alone, and the others return to it; nregions: there is none. */
+static gt_status settle_last(gt_server *s, const last_state *own, size_t best, int64_t *round) {
+  const size_t self = s->run->roles.region_id;
   judge_the_rest(s);
-  if (ranks[best] == 0) return nothing_common(s);
+  if (best == s->run->job->nregions) return nothing_common(s);
   gt_log_job(GT_LOG_WARN,
              "no round is whole in every region: the run continues from the newest checkpoint of "
              "region %s",
@@ -254,12 +255,26 @@ static gt_status settle_last(gt_server *s, const last_state *own, int64_t *round
   return s->returns ? own_round(s, &s->hellos[self], round) : GT_OK;
 }
 
+/* Returns the region that is furthest if its epoch is later than this one; nregions: none.
+   Collective over the PS ranks. */
+static size_t furthest_after(const gt_server *s, const last_state *own, int64_t epoch) {
+  const size_t n = s->run->job->nregions;
+  int64_t ranks[GT_MAX_REGIONS];
+  size_t best = 0;
+  gather(s, own->rank, ranks, "how far the other regions are");
+  for (size_t p = 1; p < n; p++)
+    if (ranks[p] > ranks[best]) best = p;
+  return ranks[best] > 0 && epoch_of(ranks[best]) > epoch ? best : n;
+}
+
 /* Finds the newest round that is whole among the members of its epoch; a region that was none
-   returns with its own newest round. */
+   returns with its own newest round.  A region of a later epoch could not return to such a round,
+   so without a whole round of the newest epoch none is used. */
 static gt_status settle_members(gt_server *s, int64_t *round) {
   const size_t n = s->run->job->nregions, self = s->run->roles.region_id;
   kept_rounds own = {0}, *all = GT_NEW_ARRAY(kept_rounds, n);
   uint64_t members = 0;
+  int64_t epoch = -1; /* of the round */
   last_state last = {0};
   read_kept(s, &own, &last);
   gt_peers_gather(s->run->roles.ps, &own, sizeof own, all, "the rounds of the other regions",
@@ -269,9 +284,11 @@ static gt_status settle_members(gt_server *s, int64_t *round) {
       if (s->hellos[p].rounds[i] > *round && is_whole(s, all, p, i)) {
         *round = s->hellos[p].rounds[i];
         members = all[p].members[i];
+        epoch = all[p].epoch[i];
       }
   gt_free(all);
-  if (*round == 0) return settle_last(s, &last, round);
+  const size_t best = furthest_after(s, &last, epoch);
+  if (*round == 0 || best < n) return settle_last(s, &last, best, round);
   s->returns = (members >> self & 1) == 0;
   for (size_t p = 0; p < n; p++) s->partial |= (members >> p & 1) == 0;
   return s->returns ? own_round(s, &s->hellos[self], round) : GT_OK;

@@ -39,22 +39,23 @@ joins() {
   check "$name: north has made its 200 steps" same "$(steps_of north "$name-north")" 200
 }
 
-# resumes NAME WORDS...: as joins, but all get a signal when north has joined, and start again: all
-# resume the run, also where it began without a region.
+# resumes NAME PAUSE WORDS...: as joins, but all get a signal so long after north has joined, and
+# start again: all resume the run, also where it began without a region.
 resumes() {
-  local name=$1 site
-  shift
+  local name=$1 after=$2 site
+  shift 2
   for site in east west; do begin "$site" "$name" "$@"; done
   epoch east 1
   begin north "$name" "$@"
   for site in east west north; do epoch "$site" 2; done
-  pause 1.5 # a checkpoint of all
+  pause "$after"
   for site in east west north; do kill -USR1 "${pids[$site]}"; done
   for site in east west north; do end "$site" "$name" 75; done
   for site in east west north; do begin "$site" "$name" --resume=auto "$@"; done
   for site in east west north; do
     end "$site" "$name: again" 0
     check "$name, $site: it resumes" grep -q '"event":"resumed"' "$name-$site/$site.jsonl"
+    check "$name, $site: from a round with north" sh -c '! grep -q "training continues from round 1$" "$1"' - "$site.err"
     check "$name, $site: the same model" same "$(model_of "$name-$site" params_sha256)" "$(model_of "$name-east" params_sha256)"
   done
 }
@@ -154,7 +155,7 @@ end east wrong 3 'region east has 400 training samples, and regions.0.samples is
 end west wrong 3
 came_and_left
 first_at_resume
-resumes resumes --set sync.strategy=sma
+resumes resumes 1.5 --set sync.strategy=sma
 probes
 for strategy in sma ssgd asgd-ga; do joins "$strategy" --set sync.strategy=$strategy; done
 joins hub --set sync.strategy=sma --set sync.topology=hub
@@ -165,7 +166,8 @@ for site in "${sites[@]}"; do "$GEOTRAIN" data synth "$site.h5" --seed $((++seed
 "$GEOTRAIN" data synth five.h5 --classes 5 --train 400 --test 100 >/dev/null
 sed -i -e 's/^data: .*/data: {partition: {by: file}}/' -e 's/{name: \(east\|west\|north\), /&data: {path: \1.h5}, /' apart.yaml
 joins files --set sync.strategy=sma
-resumes again --set sync.strategy=ssgd
+resumes again 1.5 --set sync.strategy=ssgd
+resumes early 0.1 --set sync.strategy=ssgd # before a checkpoint of all
 # the paths of a site can differ from those of the others
 north=five.h5 misfit classes 3 'region north has samples of .*five.h5.*all regions need the same'
 north=east.h5 misfit twin 3 'region north joins a run that has begun without it, and its training samples .east.h5. are those of another region; expected samples of its own'
