@@ -39,10 +39,11 @@ gt_status gt_sim_shape_of(gt_sim_shape *out, const gt_job *job);
 gt_status gt_sim_shape_check(const gt_job *job, const bool *elsewhere, FILE *to, size_t *naway);
 void gt_sim_shape_close(gt_sim_shape *shape);
 /* Reads the data sets of the job again, and opens the models of its workers, for gt_sim_spec.  The
-   caller closes *out, which is NULL after an error.  GT_ERR_JOB: the job has a pipeline, validation
+   caller closes *out, which is NULL after an error.  threads: of the workers; results do not depend
+   on it.  GT_ERR_JOB: the job has a pipeline, validation
    or initial values from a file, or its data are not here; GT_ERR_DATA: they cannot be read. */
 gt_status gt_sim_arithmetic_open(gt_sim_arithmetic **out, const gt_job *job,
-                                 const gt_sim_shape *shape);
+                                 const gt_sim_shape *shape, size_t threads);
 void gt_sim_arithmetic_close(gt_sim_arithmetic *arithmetic); /* NULL is allowed */
 /* Returns the spec of the job's model for gt_pipe_job_open and gt_pipe_job_search_open. */
 gt_graph_spec gt_sim_shape_spec(const gt_sim_shape *shape, const gt_job *job);

@@ -10,6 +10,7 @@
 
 #include "geotrain/job_prices.h"
 #include "cli.h"
+#include "evaluate.h"
 #include "geotrain/data.h"
 #include "geotrain/plan_job.h"
 #include "geotrain/ps.h"
@@ -25,17 +26,18 @@ typedef struct {
   gt_job_words words;
   const char *out, *regions_csv;
   bool train;
+  size_t threads;
 } simulate_options;
 
-enum { OUT = GT_OPTION_SET + 1, REGIONS_CSV, TRAIN };
-const struct option gt_options_simulate[] = {{"set", required_argument, NULL, GT_OPTION_SET},
-                                             {"out", required_argument, NULL, OUT},
-                                             {"regions-csv", required_argument, NULL, REGIONS_CSV},
-                                             {"train", no_argument, NULL, TRAIN},
-                                             {NULL, 0, NULL, 0}};
+enum { OUT = GT_OPTION_SET + 1, REGIONS_CSV, TRAIN, THREADS };
+const struct option gt_options_simulate[] = {
+    {"set", required_argument, NULL, GT_OPTION_SET},       {"out", required_argument, NULL, OUT},
+    {"regions-csv", required_argument, NULL, REGIONS_CSV}, {"train", no_argument, NULL, TRAIN},
+    {"threads", required_argument, NULL, THREADS},         {NULL, 0, NULL, 0}};
 
 static gt_status take(void *ctx, int option, const char *argument) {
   simulate_options *o = ctx;
+  if (option == THREADS) return gt_cli_threads_read(&o->threads, "simulate", argument);
   if (option == TRAIN)
     o->train = true;
   else
@@ -235,6 +237,13 @@ static void say_decision(const gt_job *job, size_t region, int64_t step, const c
                    what, choice, why);
 }
 
+static gt_status open_arithmetic(gt_sim_arithmetic **out, const simulate_options *o,
+                                 const gt_job *job, const gt_sim_shape *shape) {
+  size_t workers = 0;
+  for (size_t r = 0; r < job->nregions; r++) workers += gt_job_workers(job, r);
+  return gt_sim_arithmetic_open(out, job, shape, gt_cli_threads_choose(o->threads, workers));
+}
+
 /* Values that are not finite have ended the training, or are in its result. */
 static gt_status check_model(const gt_job *job, const gt_sim *sim) {
   const size_t bad = gt_sim_model_of(sim)->bad;
@@ -280,7 +289,7 @@ static gt_status simulate(const simulate_options *o, const gt_job *job, const gt
   spec.pipe = spec.pipes ? spec.pipes[0] : NULL;
   if (spec.pipe) spec.decided = say_decision;
   if (status == GT_OK) status = choose(&spec, &choice);
-  if (status == GT_OK && o->train) status = gt_sim_arithmetic_open(&spec.arithmetic, job, &shape);
+  if (status == GT_OK && o->train) status = open_arithmetic(&spec.arithmetic, o, job, &shape);
   gt_sim_totals undisturbed;
   gt_fault_result faults;
   const bool disturbed = job->nfaults > 0;

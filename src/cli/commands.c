@@ -147,7 +147,8 @@ const gt_command gt_commands[] = {
      "not that of a run, or a file cannot be written.\n"},
     {"simulate", "predict the times, waits and bytes of a job, without training", gt_cmd_simulate,
      false, ONE(gt_options_simulate),
-     "geotrain simulate JOB.yaml [--regions-csv FILE] [--set key=value]... [--out DIR] [--train]\n"
+     "geotrain simulate JOB.yaml [--regions-csv FILE] [--set key=value]... [--out DIR]\n"
+     "                           [--train [--threads N]]\n"
      "\n"
      "Run it without mpirun.  One process runs the parameter servers, strategies and links of\n"
      "all regions through the whole job, with the same times, messages and bytes as `train\n"
@@ -160,9 +161,10 @@ const gt_command gt_commands[] = {
      "                      access, price and ps_price; all links are then wan.default\n"
      "  --set key=value     overrides a key of the job\n"
      "  --out DIR           also writes DIR/summary.json, as train does\n"
-     "  --train             also trains, in this process and as slowly as a run on one core: the\n"
-     "                      model and its scores are those of `train --clock virtual`, to the\n"
-     "                      bit, and with `faults` those of a run with these losses\n"},
+     "  --train             also trains, in this process: the model and its scores are those of\n"
+     "                      `train --clock virtual`, to the bit, and with `faults` those of a\n"
+     "                      run with these losses\n"
+     "  --threads N         of the workers that --train computes; default: one per core\n"},
     {"plan", "choose ranks and strategy of a job; predict time, bytes and cost", gt_cmd_plan, false,
      ONE(gt_options_plan),
      "geotrain plan JOB.yaml [--set key=value]... [--regions-csv FILE] [--margin SHARE]\n"

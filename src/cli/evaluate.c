@@ -142,7 +142,7 @@ size_t gt_cli_threads(size_t asked, size_t batches, const char **why) {
   }
   if (batches < n) {
     n = batches > 0 ? batches : 1;
-    *why = "one per batch of samples";
+    *why = "no more can work at a time";
   }
   return n;
 }

@@ -1,16 +1,24 @@
 /* The arithmetic of a simulation that trains: the data sets of all regions and a model for each
-   worker, in this process.  Batches, random numbers and the order of sums are those of
+   worker, in this process.  Workers compute in threads while the simulation continues.  Batches, random numbers and the order of sums are those of
    src/train/worker.c, so that the bits are too. */
+#include <stdio.h>
 #include <string.h>
 
 #include "geotrain/sim_shape.h"
 #include "internal.h"
 
-/* A worker: its model, and what it pushes for its last order. */
+/* A worker: its model, which is made and used by one thread, its last order, and what it pushes. */
 typedef struct {
+  gt_sim_arithmetic *of;
+  size_t region, number; /* number: among the workers of all regions */
   gt_graph *graph;
+  float *x;
+  int32_t *y;
   float *scores; /* of an order to evaluate; NULL: no ranking */
+  gt_ps_order order;
   gt_ps_push push;
+  sim_task task;
+  char error[GT_ERROR_TEXT_MAX]; /* of the graph; error texts are per thread */
 } computer;
 
 typedef struct {
@@ -26,9 +34,9 @@ struct gt_sim_arithmetic {
   gt_graph *model; /* the initial values */
   const gt_ranking *ranking;
   learner *regions;
-  size_t most; /* samples that are computed at a time */
-  float *x;
-  int32_t *y;
+  size_t most, sample; /* samples that are computed at a time; values of a sample */
+  gt_graph_spec spec;  /* of the workers */
+  sim_threads *threads;
 };
 
 /* ---- data ------------------------------------------------------------------------------------ */
@@ -88,6 +96,72 @@ static gt_status load(gt_sim_arithmetic *a, size_t region) {
   return GT_OK;
 }
 
+/* ---- orders ---------------------------------------------------------------------------------- */
+
+static void train(computer *w) {
+  const gt_sim_arithmetic *a = w->of;
+  const learner *r = &a->regions[w->region];
+  const gt_arrays *arrays = gt_graph_arrays(w->graph);
+  const int64_t batch = w->order.first;
+  gt_metrics m;
+  const size_t n = gt_loader_batch(r->train, &r->order, batch, w->x, w->y);
+  gt_rng keys = gt_rng_make(a->job->seed, GT_RNG_DROPOUT, w->region, (uint64_t)batch);
+  gt_graph_set_key(w->graph, gt_rng_u64(&keys));
+  gt_graph_step(w->graph, w->x, w->y, n, true, &m);
+  const bool finite = m.loss_sum - m.loss_sum == 0 && gt_vec_finite(arrays->grads) &&
+                      gt_vec_finite(arrays->buffers);
+  w->push = (gt_ps_push){.samples = (int64_t)m.samples,
+                         .correct = (int64_t)m.correct,
+                         .loss_sum = m.loss_sum,
+                         .buffers = arrays->buffers.n ? arrays->buffers.data : NULL,
+                         .nonfinite = !finite};
+}
+
+static void evaluate(computer *w) {
+  const gt_sim_arithmetic *a = w->of;
+  w->push = (gt_ps_push){.scores = w->scores};
+  for (int64_t done = 0; done < w->order.count;) {
+    const size_t left = (size_t)(w->order.count - done), n = left < a->most ? left : a->most;
+    gt_metrics m;
+    gt_loader_range(a->regions[w->region].test, (size_t)(w->order.first + done), n, w->x, w->y);
+    gt_graph_step(w->graph, w->x, w->y, n, false, &m);
+    if (w->scores) a->ranking->take(w->graph, w->y, n, w->scores + done);
+    w->push.samples += (int64_t)m.samples;
+    w->push.correct += (int64_t)m.correct;
+    w->push.loss_sum += m.loss_sum;
+    done += (int64_t)n;
+  }
+}
+
+static void compute(void *worker) {
+  computer *w = worker;
+  if (w->order.kind == GT_PS_TRAIN)
+    train(w);
+  else
+    evaluate(w);
+}
+
+/* A region that was lost may have left an order behind. */
+void gt_sim_compute(gt_sim_arithmetic *a, size_t region, size_t worker, const gt_ps_order *order) {
+  computer *w = &a->regions[region].workers[worker];
+  const gt_arrays *arrays = gt_graph_arrays(w->graph);
+  gt_sim_task_wait(a->threads, &w->task);
+  if (order->params.n > 0) gt_vec_copy(arrays->params, order->params);
+  if (order->buffers.n > 0) gt_vec_copy(arrays->buffers, order->buffers);
+  w->order = *order;
+  gt_sim_task_begin(a->threads, w->number, &w->task);
+}
+
+float *gt_sim_computed(const gt_sim_arithmetic *a, size_t region, size_t worker, gt_ps_push *push) {
+  const computer *w = &a->regions[region].workers[worker];
+  const gt_ns compute_time = push->compute, wait = push->wait;
+  gt_sim_task_wait(a->threads, &w->task);
+  *push = w->push;
+  push->compute = compute_time;
+  push->wait = wait;
+  return gt_graph_arrays(w->graph)->grads.data;
+}
+
 /* ---- models ---------------------------------------------------------------------------------- */
 
 static gt_graph_spec spec_of(const gt_sim_arithmetic *a, const gt_sim_shape *shape) {
@@ -102,16 +176,31 @@ static gt_graph_spec spec_of(const gt_sim_arithmetic *a, const gt_sim_shape *sha
   return spec;
 }
 
-static gt_status open_workers(gt_sim_arithmetic *a, size_t region, gt_graph_spec spec) {
+static void open_graph(void *worker) {
+  computer *w = worker;
+  gt_graph_spec spec = w->of->spec;
+  const size_t n = w->of->regions[w->region].order.n;
+  if (n < spec.batch) spec.batch = n;
+  if (gt_graph_create(&w->graph, &spec) != GT_OK)
+    snprintf(w->error, sizeof w->error, "%s", gt_error_text());
+}
+
+static gt_status open_workers(gt_sim_arithmetic *a, size_t region, size_t *number) {
   learner *r = &a->regions[region];
   const size_t n = gt_job_workers(a->job, region), tests = a->data.infos[region].ntest;
   r->workers = GT_NEW_ARRAY(computer, n);
-  spec.batch_max = a->most;
-  if (r->order.n < spec.batch) spec.batch = r->order.n;
-  for (size_t w = 0; w < n; w++) {
-    GT_TRY(gt_graph_create(&r->workers[w].graph, &spec));
-    if (a->ranking && tests > 0)
-      r->workers[w].scores = GT_NEW_ARRAY(float, gt_ps_eval_chunk(tests));
+  for (computer *w = r->workers; w < r->workers + n; w++) {
+    *w = (computer){.of = a,
+                    .region = region,
+                    .number = (*number)++,
+                    .x = GT_NEW_ARRAY(float, a->most * a->sample),
+                    .y = GT_NEW_ARRAY(int32_t, a->most),
+                    .task = {.run = open_graph, .of = w}};
+    if (a->ranking && tests > 0) w->scores = GT_NEW_ARRAY(float, gt_ps_eval_chunk(tests));
+    gt_sim_task_begin(a->threads, w->number, &w->task);
+    gt_sim_task_wait(a->threads, &w->task);
+    if (!w->graph) return GT_FAIL(GT_ERR_JOB, "%s", w->error);
+    w->task.run = compute;
   }
   return GT_OK;
 }
@@ -131,25 +220,32 @@ static gt_status check(const gt_job *job, const gt_sim_shape *shape) {
   return GT_FAIL(GT_ERR_JOB, "simulate --train: the job has %s; expected a job without it", with);
 }
 
+static gt_status open_regions(gt_sim_arithmetic *a) {
+  size_t number = 0;
+  for (size_t r = 0; r < a->job->nregions; r++) {
+    if (!gt_job_reads(a->job, r)) continue;
+    GT_TRY(load(a, r));
+    GT_TRY(open_workers(a, r, &number));
+  }
+  return GT_OK;
+}
+
 gt_status gt_sim_arithmetic_open(gt_sim_arithmetic **out, const gt_job *job,
-                                 const gt_sim_shape *shape) {
+                                 const gt_sim_shape *shape, size_t threads) {
   GT_TRY(check(job, shape));
   gt_sim_arithmetic *a = GT_NEW(gt_sim_arithmetic);
   a->job = job;
   a->regions = GT_NEW_ARRAY(learner, job->nregions);
   a->most = gt_ps_batch_max(job);
+  a->sample = shape->sample.h * shape->sample.w * shape->sample.c;
   a->ranking = gt_ranking_of(gt_model_names[job->model.name], shape->sample.classes);
-  a->x = GT_NEW_ARRAY(float, a->most * shape->sample.h * shape->sample.w * shape->sample.c);
-  a->y = GT_NEW_ARRAY(int32_t, a->most);
-  gt_graph_spec spec = spec_of(a, shape);
+  a->threads = gt_sim_threads_open(threads > 1 ? threads : 0);
+  a->spec = spec_of(a, shape);
   gt_status status = gt_sim_data_open(&a->data, job);
   if (status == GT_OK) status = normalise(&a->data);
-  if (status == GT_OK) status = gt_graph_create(&a->model, &spec);
-  for (size_t r = 0; r < job->nregions && status == GT_OK; r++) {
-    if (!gt_job_reads(job, r)) continue;
-    status = load(a, r);
-    if (status == GT_OK) status = open_workers(a, r, spec);
-  }
+  if (status == GT_OK) status = gt_graph_create(&a->model, &a->spec);
+  a->spec.batch_max = a->most;
+  if (status == GT_OK) status = open_regions(a);
   if (status == GT_OK)
     gt_graph_init(a->model, job->seed), *out = a;
   else
@@ -157,14 +253,20 @@ gt_status gt_sim_arithmetic_open(gt_sim_arithmetic **out, const gt_job *job,
   return status;
 }
 
+static void close_worker(computer *w) {
+  gt_graph_close(w->graph);
+  gt_free(w->scores);
+  gt_free(w->x);
+  gt_free(w->y);
+}
+
 void gt_sim_arithmetic_close(gt_sim_arithmetic *a) {
   if (!a) return;
+  gt_sim_threads_close(a->threads);
   for (size_t i = 0; i < a->job->nregions; i++) {
     learner *r = &a->regions[i];
-    for (size_t w = 0; r->workers && w < gt_job_workers(a->job, i); w++) {
-      gt_graph_close(r->workers[w].graph);
-      gt_free(r->workers[w].scores);
-    }
+    for (size_t w = 0; r->workers && w < gt_job_workers(a->job, i); w++)
+      close_worker(&r->workers[w]);
     gt_free(r->workers);
     gt_loader_close(r->train);
     if (r->owns_test) gt_loader_close(r->test);
@@ -172,8 +274,6 @@ void gt_sim_arithmetic_close(gt_sim_arithmetic *a) {
   gt_graph_close(a->model);
   gt_sim_data_close(&a->data);
   gt_free(a->regions);
-  gt_free(a->x);
-  gt_free(a->y);
   gt_free(a);
 }
 
@@ -187,58 +287,4 @@ void gt_sim_judge(const gt_sim_arithmetic *a, size_t region, gt_ps_spec *spec) {
   if (a->ranking && tests)
     spec->test_labels = gt_dataset_labels(gt_sim_data_of(&a->data, region), GT_SPLIT_TEST);
   if (gt_graph_of_text(a->model)) spec->predictions = gt_graph_predictions(a->model);
-}
-
-/* ---- orders ---------------------------------------------------------------------------------- */
-
-static void train(gt_sim_arithmetic *a, size_t region, computer *w, int64_t batch) {
-  const learner *r = &a->regions[region];
-  const gt_arrays *arrays = gt_graph_arrays(w->graph);
-  gt_metrics m;
-  const size_t n = gt_loader_batch(r->train, &r->order, batch, a->x, a->y);
-  gt_rng keys = gt_rng_make(a->job->seed, GT_RNG_DROPOUT, region, (uint64_t)batch);
-  gt_graph_set_key(w->graph, gt_rng_u64(&keys));
-  gt_graph_step(w->graph, a->x, a->y, n, true, &m);
-  const bool finite = m.loss_sum - m.loss_sum == 0 && gt_vec_finite(arrays->grads) &&
-                      gt_vec_finite(arrays->buffers);
-  w->push = (gt_ps_push){.samples = (int64_t)m.samples,
-                         .correct = (int64_t)m.correct,
-                         .loss_sum = m.loss_sum,
-                         .buffers = arrays->buffers.n ? arrays->buffers.data : NULL,
-                         .nonfinite = !finite};
-}
-
-static void evaluate(gt_sim_arithmetic *a, size_t region, computer *w, const gt_ps_order *order) {
-  w->push = (gt_ps_push){.scores = w->scores};
-  for (int64_t done = 0; done < order->count;) {
-    const size_t left = (size_t)(order->count - done), n = left < a->most ? left : a->most;
-    gt_metrics m;
-    gt_loader_range(a->regions[region].test, (size_t)(order->first + done), n, a->x, a->y);
-    gt_graph_step(w->graph, a->x, a->y, n, false, &m);
-    if (w->scores) a->ranking->take(w->graph, a->y, n, w->scores + done);
-    w->push.samples += (int64_t)m.samples;
-    w->push.correct += (int64_t)m.correct;
-    w->push.loss_sum += m.loss_sum;
-    done += (int64_t)n;
-  }
-}
-
-void gt_sim_compute(gt_sim_arithmetic *a, size_t region, size_t worker, const gt_ps_order *order) {
-  computer *w = &a->regions[region].workers[worker];
-  const gt_arrays *arrays = gt_graph_arrays(w->graph);
-  if (order->params.n > 0) gt_vec_copy(arrays->params, order->params);
-  if (order->buffers.n > 0) gt_vec_copy(arrays->buffers, order->buffers);
-  if (order->kind == GT_PS_TRAIN)
-    train(a, region, w, order->first);
-  else
-    evaluate(a, region, w, order);
-}
-
-float *gt_sim_computed(const gt_sim_arithmetic *a, size_t region, size_t worker, gt_ps_push *push) {
-  const computer *w = &a->regions[region].workers[worker];
-  const gt_ns compute = push->compute, wait = push->wait;
-  *push = w->push;
-  push->compute = compute;
-  push->wait = wait;
-  return gt_graph_arrays(w->graph)->grads.data;
 }

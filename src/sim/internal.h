@@ -1,5 +1,5 @@
 /* Shared by the files of sim: the agenda, wires between regions, and regions.  Each file calls only
-   those before it: shape, arithmetic, agenda, ledger, wire, copies, ending, sim; then those that
+   those before it: shape, threads, arithmetic, agenda, ledger, wire, copies, ending, sim; then those that
    choose a topology
    (topology.h); last faults and predict. */
 #pragma once
@@ -210,15 +210,32 @@ struct gt_sim {
   bool ending;        /* all regions have finished their training; with faults, none follows */
 };
 
+/* threads.c */
+/* A piece of work.  pending: begun, and not done. */
+typedef struct sim_task {
+  void (*run)(void *of);
+  void *of;
+  bool pending;
+  struct sim_task *next;
+} sim_task;
+typedef struct sim_threads sim_threads;
+/* Starts n threads, or fewer with a warning; without any, gt_sim_task_begin does the task. */
+sim_threads *gt_sim_threads_open(size_t n);
+/* Ends them when all tasks are done.  Takes NULL. */
+void gt_sim_threads_close(sim_threads *threads);
+/* Begins a task, borrowed until it is done.  Tasks of one number are done by one thread. */
+void gt_sim_task_begin(sim_threads *threads, size_t number, sim_task *task);
+void gt_sim_task_wait(sim_threads *threads, const sim_task *task);
+
 /* arithmetic.c */
 /* Returns the initial model; owned by a. */
 const gt_arrays *gt_sim_initial(const gt_sim_arithmetic *a);
 /* Sets what the PS needs to judge the region's test samples. */
 void gt_sim_judge(const gt_sim_arithmetic *a, size_t region, gt_ps_spec *spec);
-/* Computes an order to train or to evaluate, at once. */
+/* Begins to compute an order to train or to evaluate; its vectors are read at once. */
 void gt_sim_compute(gt_sim_arithmetic *a, size_t region, size_t worker, const gt_ps_order *order);
-/* Writes what the worker has computed for its last order to *push, except times; returns the
-   gradient, which is valid until the worker's next order. */
+/* Waits until the worker has computed its last order.  Writes the result to *push, except times;
+   returns the gradient, which is valid until the worker's next order. */
 float *gt_sim_computed(const gt_sim_arithmetic *a, size_t region, size_t worker, gt_ps_push *push);
 
 /* sim.c: creates a simulation that has handled no event yet.  spec->routes is not NULL. */

@@ -1,4 +1,4 @@
-/* Laws of simulations that train: they repeat to the bit; a run that resumes after losses ends with
+/* Laws of simulations that train: they repeat to the bit, with any number of threads; a run that resumes after losses ends with
    the model of a run without losses; regions that lose and find each other hold the same model.
    tests/e2e/simulate_train.sh compares them with real runs. */
 #include "tests.h"
@@ -14,7 +14,7 @@ typedef struct {
   gt_region_result regions[REGIONS];
 } outcome;
 
-static outcome run(const char *sync, const char *more) {
+static outcome run_by(size_t threads, const char *sync, const char *more) {
   char text[2048];
   outcome o;
   gt_job *job = NULL;
@@ -34,7 +34,7 @@ static outcome run(const char *sync, const char *more) {
   must(gt_job_parse(&job, "test", text));
   must(gt_links_create(&links, job));
   must(gt_sim_shape_of(&shape, job));
-  must(gt_sim_arithmetic_open(&arithmetic, job, &shape));
+  must(gt_sim_arithmetic_open(&arithmetic, job, &shape, threads));
   const gt_sim_spec spec = {.job = job,
                             .links = links,
                             .parameters = shape.parameters,
@@ -57,14 +57,18 @@ static outcome run(const char *sync, const char *more) {
   return o;
 }
 
+static outcome run(const char *sync, const char *more) {
+  return run_by(1, sync, more);
+}
+
 static const char *const strategies[] = {
     "strategy: ssgd",
     "strategy: sma, period: 4",
     "strategy: asgd-ga, period: 4",
     "strategy: ama, period: 4",
     "strategy: asgd, local: async",
-    "strategy: sma, period: 4, codec: {name: e3m0}, outer: {name: nesterov, lr: 1, momentum: 0.5}, "
-    "fragments: 2, delay: 1"};
+    ("strategy: sma, period: 4, codec: {name: e3m0}, outer: {name: sgd, lr: 0.9}, fragments: 2, "
+     "delay: 1")};
 
 #define MTBF "faults: [{mtbf: 8 s, mttr: 2 s}]\n"
 
@@ -101,7 +105,7 @@ static void test_repeats(void) {
     for (int stop = 0; stop < 2; stop++) {
       char sync[256];
       with_on_loss(sync, sizeof sync, i, stop ? "stop" : "continue");
-      const outcome a = run(sync, MTBF), b = run(sync, MTBF);
+      const outcome a = run(sync, MTBF), b = run_by(3, sync, MTBF);
       check_learnt(&a);
       assert_true(a.faults.losses > 0);
       assert_true(a.totals.virtual_s == b.totals.virtual_s);
@@ -146,7 +150,7 @@ static void refused(const char *key, const char *value, const char *what) {
   must(gt_job_load(&job, file_with("job.yaml", text), sets, 1));
   must(gt_sim_shape_of(&shape, job));
   snprintf(said, sizeof said, "simulate --train: the job has %s; expected a job without it", what);
-  must_say(gt_sim_arithmetic_open(&arithmetic, job, &shape), GT_ERR_JOB, said);
+  must_say(gt_sim_arithmetic_open(&arithmetic, job, &shape, 1), GT_ERR_JOB, said);
   assert_null(arithmetic);
   gt_sim_shape_close(&shape);
   gt_job_close(job);
