@@ -142,7 +142,7 @@ size_t gt_cli_threads(size_t asked, size_t batches, const char **why) {
   }
   if (batches < n) {
     n = batches > 0 ? batches : 1;
-    *why = "no more can work at a time";
+    *why = "no more batches at a time";
   }
   return n;
 }

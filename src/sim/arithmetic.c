@@ -1,6 +1,7 @@
 /* The arithmetic of a simulation that trains: the data sets of all regions and a model for each
-   worker, in this process.  Workers compute in threads while the simulation continues.  Batches, random numbers and the order of sums are those of
-   src/train/worker.c, so that the bits are too. */
+   worker, in this process.  Workers compute in threads while the simulation continues.  Batches,
+   random numbers and the order of sums are those of src/train/worker.c, so that the bits are
+   too. */
 #include <stdio.h>
 #include <string.h>
 

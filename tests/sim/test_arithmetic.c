@@ -1,6 +1,6 @@
-/* Laws of simulations that train: they repeat to the bit, with any number of threads; a run that resumes after losses ends with
-   the model of a run without losses; regions that lose and find each other hold the same model.
-   tests/e2e/simulate_train.sh compares them with real runs. */
+/* Laws of simulations that train: they repeat to the bit, with any number of threads; a run that
+   resumes after losses ends with the model of a run without losses; regions that lose and find each
+   other hold the same model.  tests/e2e/simulate_train.sh compares them with real runs. */
 #include "tests.h"
 #include "geotrain/sim.h"
 #include "geotrain/sim_shape.h"
