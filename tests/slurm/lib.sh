@@ -121,17 +121,19 @@ log_end() { tail -n "${2:-6}" "$1/slurm.log" 2>/dev/null | cut -c 1-300; }
 # wait_job NAME ID SECONDS RUN: waits until the job and all its components have ended; its exit code
 # is in $code.
 wait_job() {
-  local end=$((SECONDS + $3)) states
+  local end=$((SECONDS + $3)) states ended=0
   while [ "$SECONDS" -lt "$end" ]; do
     states=$(scontrol -o show job "$2" 2>/dev/null | grep -oE 'JobState=[A-Z_]+' | sort -u | tr '\n' ' ')
     case $states in
-      *PENDING* | *RUNNING* | *COMPLETING* | *REQUEUE* | *SUSPENDED* | *CONFIGURING* | *PREEMPTED* | '') sleep 0.2 ;;
-      *)
-        code=$(show "$2" ExitCode)
-        code=${code%%:*}
-        return 0
-        ;;
+      *PENDING* | *RUNNING* | *COMPLETING* | *REQUEUE* | *SUSPENDED* | *CONFIGURING* | *PREEMPTED* | '') ended=0 ;;
+      *) ended=$((ended + 1)) ;; # for a moment also while a job is requeued
     esac
+    if [ $ended -ge 4 ]; then
+      code=$(show "$2" ExitCode)
+      code=${code%%:*}
+      return 0
+    fi
+    sleep 0.2
   done
   fail "$1: ends" "it is still ${states:-unknown} after $3 s: $(show "$2" Reason); $(log_end "$4")"
   scancel "$2" 2>/dev/null
