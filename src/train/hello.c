@@ -245,10 +245,11 @@ static gt_status settle_last(gt_server *s, const last_state *own, size_t best, i
   const size_t self = s->run->roles.region_id;
   judge_the_rest(s);
   if (best == s->run->job->nregions) return nothing_common(s);
-  gt_log_job(GT_LOG_WARN,
-             "no round is whole in every region: the run continues from the newest checkpoint of "
-             "region %s",
-             s->run->job->regions[best].name);
+  gt_log_job(
+      GT_LOG_WARN,
+      "no round of the newest epoch is whole: the run continues from the newest checkpoint of "
+      "region %s",
+      s->run->job->regions[best].name);
   s->returns = best != self;
   s->partial = true;
   *round = own->round;
