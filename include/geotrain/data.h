@@ -267,6 +267,12 @@ const char *gt_data_path(const gt_job *job, size_t region);
 /* Opens the data file of a region, and checks that data.augment applies to it.  The caller closes
    *out, which is NULL after an error.  Errors as gt_dataset_open; GT_ERR_JOB: data.augment. */
 gt_status gt_data_open(gt_dataset **out, const gt_job *job, size_t region);
+/* Where the mean and std of the regions' data come from: from each file, since all have the same;
+   from the job; from the first region, which is there whenever the run begins; or from the sums over
+   all regions. */
+typedef enum { GT_NORM_FILES, GT_NORM_JOB, GT_NORM_FIRST, GT_NORM_SUMS } gt_norm_source;
+/* Returns it; infos: of every region. */
+gt_norm_source gt_data_norm_source(const gt_job *job, const gt_dataset_info *infos);
 /* Normalises a region's data with the mean and std of the job, which has them.  GT_ERR_JOB: it
    names `path` if the samples are not scaled, or have another number of channels. */
 gt_status gt_data_normalise(gt_dataset *dataset, const gt_job *job, const char *path);

@@ -12,6 +12,15 @@ size_t gt_ps_eval_chunk(size_t test_samples);
    The sums of an evaluation depend on it. */
 size_t gt_ps_batch_max(const gt_job *job);
 
+/* Returns the key of the random numbers of dropout in this batch of the region. */
+uint64_t gt_ps_dropout_key(const gt_job *job, size_t region, int64_t batch);
+
+/* Checks the last batch of an epoch of the region's samples, described by `data`.  GT_ERR_JOB: it
+   has fewer than `least` (gt_graph_least): a normalisation would have one value per channel, at
+   which PyTorch raises an error in the middle of an epoch. */
+gt_status gt_ps_check_batches(const gt_job *job, size_t region, size_t samples,
+                              const gt_dataset_info *data, size_t least);
+
 /* The test set of a region. */
 typedef struct {
   size_t samples; /* 0: it has none */

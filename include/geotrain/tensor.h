@@ -516,3 +516,6 @@ bool gt_kernels_blas_pinned(void);
 const char *gt_kernels_dnn_version(void);
 /* True if this build and this CPU compute in bf16; if not, *why says what is missing. */
 bool gt_kernels_bf16(const char **why);
+/* Returns the precision in which these kernels compute if this one is asked for; if it is another,
+   *why says what is missing.  kernels NULL: GT_F32. */
+gt_precision gt_kernels_precision(const gt_kernels *kernels, gt_precision asked, const char **why);

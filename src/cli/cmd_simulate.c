@@ -340,6 +340,9 @@ static gt_status with_job(const simulate_options *o) {
 gt_status gt_cmd_simulate(int argc, char **argv) {
   simulate_options o = {0};
   gt_status status = gt_job_words_read(&o.words, argc, argv, gt_options_simulate, take, &o);
+  if (status == GT_OK && o.threads > 0 && !o.train)
+    status = GT_FAIL(GT_ERR_JOB, "simulate: --threads is given without --train, and does nothing; "
+                                 "expected both or none");
   gt_progress_begin("simulate");
   if (status == GT_OK) status = with_job(&o);
   gt_free(o.words.sets);

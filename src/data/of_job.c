@@ -222,6 +222,16 @@ gt_status gt_data_part(const gt_job *job, const size_t *files, size_t region, co
   return status;
 }
 
+gt_norm_source gt_data_norm_source(const gt_job *job, const gt_dataset_info *infos) {
+  const size_t first = gt_data_first(job);
+  if (job->data.nmean > 0) return GT_NORM_JOB;
+  if (job->sync.min_regions > 0) return GT_NORM_FIRST;
+  for (size_t r = first + 1; r < job->nregions; r++)
+    if (gt_job_reads(job, r) && strcmp(infos[first].schema_sha256, infos[r].schema_sha256) != 0)
+      return GT_NORM_SUMS;
+  return GT_NORM_FILES;
+}
+
 gt_status gt_data_normalise(gt_dataset *dataset, const gt_job *job, const char *path) {
   const gt_dataset_info *info = gt_dataset_describe(dataset);
   const size_t c = info->c;

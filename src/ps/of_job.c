@@ -17,6 +17,24 @@ size_t gt_ps_batch_max(const gt_job *job) {
   return batch > least ? batch : least;
 }
 
+uint64_t gt_ps_dropout_key(const gt_job *job, size_t region, int64_t batch) {
+  gt_rng keys = gt_rng_make(job->seed, GT_RNG_DROPOUT, region, (uint64_t)batch);
+  return gt_rng_u64(&keys);
+}
+
+gt_status gt_ps_check_batches(const gt_job *job, size_t region, size_t samples,
+                              const gt_dataset_info *data, size_t least) {
+  const size_t batch = (size_t)job->train.batch, last = samples % batch ? samples % batch : batch;
+  if (samples == 0 || last >= least) return GT_OK;
+  return GT_FAIL(
+      GT_ERR_JOB,
+      "train.batch: region %s has %zu samples in batches of %zu, the last of an epoch has %zu; of "
+      "images of %zu x %zu, model %s normalises channels of a single value a sample, so expected "
+      "%zu or more in every batch: choose another train.batch, or other samples",
+      job->regions[region].name, samples, batch, last, data->h, data->w,
+      gt_model_names[job->model.name], least);
+}
+
 /* Returns the first region with the same test set. */
 static size_t first_with(const gt_dataset_info *infos, size_t region) {
   size_t r = 0;

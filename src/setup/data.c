@@ -365,7 +365,6 @@ static gt_status from_sums(gt_run *run) {
   return status;
 }
 
-/* Uses those of the first region, which is there whenever the run begins or resumes. */
 static gt_status from_first(gt_run *run, const gt_dataset_info *infos) {
   float *norm = first_norm(run, infos);
   normalise(run, norm, norm + run->data.c);
@@ -376,14 +375,16 @@ static gt_status from_first(gt_run *run, const gt_dataset_info *infos) {
 /* Settles one normalisation for all regions, so that the same image gives the same input
    everywhere. */
 static gt_status settle_normalisation(gt_run *run, const gt_dataset_info *infos) {
-  bool same = true;
-  const size_t first = gt_data_first(run->job);
-  if (run->job->data.nmean > 0) return agree(run, from_job(run));
-  if (run->job->sync.min_regions > 0) return from_first(run, infos);
-  for (size_t r = first + 1; r < run->job->nregions; r++)
-    same = same && (!gt_job_reads(run->job, r) ||
-                    strcmp(infos[first].schema_sha256, infos[r].schema_sha256) == 0);
-  return same ? GT_OK : from_sums(run);
+  switch (gt_data_norm_source(run->job, infos)) {
+  case GT_NORM_JOB:
+    return agree(run, from_job(run));
+  case GT_NORM_FIRST:
+    return from_first(run, infos);
+  case GT_NORM_SUMS:
+    return from_sums(run);
+  default:
+    return GT_OK;
+  }
 }
 
 static bool all_read(const gt_job *job) {

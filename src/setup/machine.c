@@ -81,13 +81,6 @@ gt_status gt_setup_open_machine(gt_run *run) {
 
 /* ---- precision ---- */
 
-/* Returns bf16 if requested and supported; otherwise *why names the missing item. */
-static gt_precision own_precision(const gt_run *run, const gt_kernels *kernels, const char **why) {
-  *why = "kernels other than auto and dnn compute in f32";
-  if (!kernels || run->job->train.precision != GT_BF16) return GT_F32;
-  return kernels->prepared && gt_kernels_bf16(why) ? GT_BF16 : GT_F32;
-}
-
 static bool computes(const gt_roles *roles) {
   return !roles->is_ps;
 }
@@ -95,7 +88,7 @@ static bool computes(const gt_roles *roles) {
 void gt_setup_open_precision(gt_run *run, const gt_kernels *kernels) {
   const gt_roles *roles = &run->roles;
   const char *why;
-  const int own = (int)own_precision(run, kernels, &why);
+  const int own = (int)gt_kernels_precision(kernels, run->job->train.precision, &why);
   const bool speaks = roles->region_rank == 1;
   int first = own;
   gt_peers_share(roles->region, roles->region_size > 1, &first, sizeof first,

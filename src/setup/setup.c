@@ -369,20 +369,10 @@ static gt_status check_micro_batches(const gt_run *run) {
                  gt_model_names[run->job->model.name], least);
 }
 
-/* Reports before training an error that PyTorch raises in the middle of an epoch: a batch (usually
-   the last of an epoch) that leaves a normalisation a single value per channel. */
 static gt_status check_batches(const gt_run *run) {
   if (run->pipe) return check_micro_batches(run);
-  const size_t least = gt_graph_least(run->graph), n = run->order.n, batch = run->order.batch,
-               last = n % batch ? n % batch : batch;
-  if (n == 0 || last >= least) return GT_OK;
-  return GT_FAIL(
-      GT_ERR_JOB,
-      "train.batch: region %s has %zu samples in batches of %zu, the last of an epoch has %zu; of "
-      "images of %zu x %zu, model %s normalises channels of a single value a sample, so expected "
-      "%zu or more in every batch: choose another train.batch, or other samples",
-      run->region, n, batch, last, run->data.h, run->data.w, gt_model_names[run->job->model.name],
-      least);
+  return gt_ps_check_batches(run->job, run->roles.region_id, run->order.n, &run->data,
+                             gt_graph_least(run->graph));
 }
 
 gt_graph_spec gt_setup_graph_spec(const gt_run *run) {

@@ -19,7 +19,8 @@ typedef struct {
   gt_ps_order order;
   gt_ps_push push;
   sim_task task;
-  char error[GT_ERROR_TEXT_MAX]; /* of the graph; error texts are per thread */
+  gt_status made;                /* of the graph */
+  char error[GT_ERROR_TEXT_MAX]; /* likewise; error texts are per thread */
 } computer;
 
 typedef struct {
@@ -62,23 +63,20 @@ static gt_status normalise_by_sums(const sim_data *d, size_t first) {
   return status;
 }
 
-/* As src/setup/data.c. */
 static gt_status normalise(const sim_data *d) {
   const gt_job *job = d->job;
   const size_t first = gt_data_first(job);
+  const gt_norm_source source = gt_data_norm_source(job, d->infos);
   const gt_dataset *of = d->opened[first];
-  bool same = true;
+  if (source == GT_NORM_SUMS) return normalise_by_sums(d, first);
   for (size_t r = 0; r < job->nregions; r++) {
-    if (!gt_job_reads(job, r)) continue;
-    same = same && strcmp(d->infos[first].schema_sha256, d->infos[r].schema_sha256) == 0;
     if (!d->opened[r]) continue;
-    if (job->data.nmean > 0)
+    if (source == GT_NORM_JOB)
       GT_TRY(gt_data_normalise(d->opened[r], job, gt_data_path(job, r)));
-    else if (job->sync.min_regions > 0)
+    else if (source == GT_NORM_FIRST)
       gt_dataset_normalise(d->opened[r], gt_dataset_mean(of), gt_dataset_std(of));
   }
-  if (job->data.nmean > 0 || job->sync.min_regions > 0 || same) return GT_OK;
-  return normalise_by_sums(d, first);
+  return GT_OK;
 }
 
 static gt_status load(gt_sim_arithmetic *a, size_t region) {
@@ -106,8 +104,7 @@ static void train(computer *w) {
   const int64_t batch = w->order.first;
   gt_metrics m;
   const size_t n = gt_loader_batch(r->train, &r->order, batch, w->x, w->y);
-  gt_rng keys = gt_rng_make(a->job->seed, GT_RNG_DROPOUT, w->region, (uint64_t)batch);
-  gt_graph_set_key(w->graph, gt_rng_u64(&keys));
+  gt_graph_set_key(w->graph, gt_ps_dropout_key(a->job, w->region, batch));
   gt_graph_step(w->graph, w->x, w->y, n, true, &m);
   const bool finite = m.loss_sum - m.loss_sum == 0 && gt_vec_finite(arrays->grads) &&
                       gt_vec_finite(arrays->buffers);
@@ -167,13 +164,12 @@ float *gt_sim_computed(const gt_sim_arithmetic *a, size_t region, size_t worker,
 
 static gt_graph_spec spec_of(const gt_sim_arithmetic *a, const gt_sim_shape *shape) {
   gt_graph_spec spec = gt_sim_shape_spec(shape, a->job);
-  const char *why = "kernels other than auto and dnn compute in f32";
+  const char *why;
   spec.labelled = !spec.text;
   spec.batch = (size_t)a->job->train.batch;
-  if (spec.precision == GT_BF16 && !(spec.kernels->prepared && gt_kernels_bf16(&why))) {
+  spec.precision = gt_kernels_precision(spec.kernels, a->job->train.precision, &why);
+  if (spec.precision != a->job->train.precision)
     gt_log(GT_LOG_WARN, "train.precision is bf16, and %s: computing in f32", why);
-    spec.precision = GT_F32;
-  }
   return spec;
 }
 
@@ -182,8 +178,8 @@ static void open_graph(void *worker) {
   gt_graph_spec spec = w->of->spec;
   const size_t n = w->of->regions[w->region].order.n;
   if (n < spec.batch) spec.batch = n;
-  if (gt_graph_create(&w->graph, &spec) != GT_OK)
-    snprintf(w->error, sizeof w->error, "%s", gt_error_text());
+  w->made = gt_graph_create(&w->graph, &spec);
+  if (w->made != GT_OK) snprintf(w->error, sizeof w->error, "%s", gt_error_text());
 }
 
 static gt_status open_workers(gt_sim_arithmetic *a, size_t region, size_t *number) {
@@ -200,7 +196,7 @@ static gt_status open_workers(gt_sim_arithmetic *a, size_t region, size_t *numbe
     if (a->ranking && tests > 0) w->scores = GT_NEW_ARRAY(float, gt_ps_eval_chunk(tests));
     gt_sim_task_begin(a->threads, w->number, &w->task);
     gt_sim_task_wait(a->threads, &w->task);
-    if (!w->graph) return GT_FAIL(GT_ERR_JOB, "%s", w->error);
+    if (w->made != GT_OK) return GT_FAIL(w->made, "%s", w->error);
     w->task.run = compute;
   }
   return GT_OK;
@@ -210,13 +206,17 @@ static gt_status open_workers(gt_sim_arithmetic *a, size_t region, size_t *numbe
 
 static gt_status check(const gt_job *job, const gt_sim_shape *shape) {
   const char *with =
-      shape->assumed              ? "no data set that can be read here"
-      : job->pipeline.nstages > 0 ? "a pipeline"
-      : job->data.validation > 0  ? "data.validation"
-      : job->train.init           ? "train.init"
+      job->pipeline.nstages > 0  ? "a pipeline"
+      : job->data.validation > 0 ? "data.validation"
+      : job->train.init          ? "train.init"
       : strcmp(job->train.choices, "rule") != 0 && strcmp(job->train.choices, "measure") != 0
           ? "a file in train.choices"
           : NULL;
+  if (shape->assumed)
+    return GT_FAIL(
+        GT_ERR_JOB,
+        "simulate --train: a data set of the job cannot be read here; expected the files "
+        "of all regions (data.path, regions[].data.path)");
   if (!with) return GT_OK;
   return GT_FAIL(GT_ERR_JOB, "simulate --train: the job has %s; expected a job without it", with);
 }
@@ -226,6 +226,8 @@ static gt_status open_regions(gt_sim_arithmetic *a) {
   for (size_t r = 0; r < a->job->nregions; r++) {
     if (!gt_job_reads(a->job, r)) continue;
     GT_TRY(load(a, r));
+    GT_TRY(gt_ps_check_batches(a->job, r, a->data.parts[r].n, &a->data.infos[r],
+                               gt_graph_least(a->model)));
     GT_TRY(open_workers(a, r, &number));
   }
   return GT_OK;

@@ -1,6 +1,6 @@
 /* Shared by the files of sim: the agenda, wires between regions, and regions.  Each file calls only
    those before it: shape, threads, arithmetic, agenda, ledger, wire, copies, ending, sim; then
-   those that choose a topology (topology.h); last faults and predict. */
+   those that choose a topology (topology.h); last results, faults and predict. */
 #pragma once
 
 #include "geotrain/base_heap.h"

@@ -92,6 +92,12 @@ const gt_kernels *gt_kernels_find(const char *name) {
   return NULL;
 }
 
+gt_precision gt_kernels_precision(const gt_kernels *kernels, gt_precision asked, const char **why) {
+  *why = "kernels other than auto and dnn compute in f32";
+  if (!kernels || asked != GT_BF16) return GT_F32;
+  return kernels->prepared && gt_kernels_bf16(why) ? GT_BF16 : GT_F32;
+}
+
 const char *gt_kernels_blas_core(void) {
   return openblas_get_corename();
 }

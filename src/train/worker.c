@@ -79,9 +79,8 @@ static void train_batch(worker *w, const gt_order_msg *order) {
   w->batch.samples = n;
   w->batch.first = arrays->grads.n;
   w->batch.finite = true;
-  gt_rng keys = gt_rng_make(w->run->job->seed, GT_RNG_DROPOUT, (uint64_t)w->run->roles.region_id,
-                            (uint64_t)order->batch);
-  gt_graph_set_key(w->run->graph, gt_rng_u64(&keys));
+  gt_graph_set_key(w->run->graph,
+                   gt_ps_dropout_key(w->run->job, w->run->roles.region_id, order->batch));
   gt_graph_step(w->run->graph, w->x, w->y, n, true, &m);
   on_gradients(w, 0);
   computed(w, from,

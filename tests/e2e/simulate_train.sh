@@ -71,4 +71,7 @@ assert lost["params_sha256"] == calm["params_sha256"] and lost["test_loss"] == c
 "$GEOTRAIN" simulate job.yaml --train --set train.optimizer.lr=1e6 >bad.txt 2>&1
 check "gradients that are not finite end it with 6" same $? 6
 check "and a sentence names the limit" grep -q '(limits.nonfinite)' bad.txt
+"$GEOTRAIN" simulate job.yaml --threads 2 >threads.txt 2>&1
+check "--threads without --train ends with 2" same $? 2
+check "and says so" grep -q 'without --train' threads.txt
 finish
