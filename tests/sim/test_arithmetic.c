@@ -164,8 +164,7 @@ static void test_refusals(void) {
 }
 
 static int make_data(void **state) {
-  const gt_synth_spec spec = {
-      .seed = 1, .ntrain = 480, .ntest = 200, .h = 8, .w = 8, .classes = 4};
+  const gt_synth_spec spec = {.seed = 1, .ntrain = 480, .ntest = 200, .h = 8, .w = 8, .classes = 4};
   (void)state;
   must(gt_data_synth(in_folder("data.h5"), &spec));
   return 0;
