@@ -8,7 +8,7 @@
 #include "internal.h"
 
 #define ROUND_S 2.0
-#define ALL_S   86400.0 /* for the other regions */
+#define ALL_S   86400.0 /* for regions that fetch their data */
 #define SAY     (10 * GT_SECOND)
 
 typedef enum { HAS, FETCHES, FAILED } fetch_state;
@@ -49,12 +49,25 @@ static fetch_state agree_on(const gt_run *run, fetch_state own) {
   return worst;
 }
 
+/* Returns true if a region fetches its data: sites may differ in their URLs. */
+static bool any_fetches(const gt_run *run) {
+  gt_peers *world = run->roles.world;
+  const bool own = any_url(run->job);
+  bool *all = GT_NEW_ARRAY(bool, world->size), any = own;
+  gt_peers_gather(world, &own, sizeof own, all, "the other ranks to say whether they fetch data",
+                  run->start_limit_s);
+  for (size_t i = 0; i < world->size; i++) any |= all[i];
+  gt_free(all);
+  return any;
+}
+
 gt_status gt_setup_fetch_data(gt_run *run) {
   const char *url = url_of(run->job, run->roles.region_id);
   gt_fetch *fetch = NULL;
   gt_status status = GT_OK;
   gt_ns said = gt_now();
   fetch_state own = url ? FETCHES : HAS;
+  const double limit_s = any_fetches(run) ? ALL_S : run->start_limit_s;
   bool waits = any_url(run->job);
   if (url) status = gt_fetch_open(&fetch, url, run->job->limits.wan_patience_s, false);
   while (waits) {
@@ -67,5 +80,5 @@ gt_status gt_setup_fetch_data(gt_run *run) {
   gt_fetch_close(fetch);
   /* one exchange of all regions, however long the copies took, and also where this site has only
      files: a region that starts again repeats it */
-  return gt_agree(run->roles.world, status, ALL_S);
+  return gt_agree(run->roles.world, status, limit_s);
 }

@@ -88,6 +88,7 @@ if [ $full = yes ]; then
   for point in store.put store.did_put store.did_get store.delete; do
     for at in 17 35 60; do killed $point:$at; done
   done
+  for at in 15 16 18 19 20; do killed store.did_get:$at; done # while regions agree that data is there
 fi
 
 # ---- S3 --------------------------------------------------------------------------------------------
