@@ -7,7 +7,7 @@
 
 #define WIDTH  680.0
 #define LEFT   64.0
-#define RIGHT  16.0
+#define RIGHT  30.0
 #define TOP    12.0
 #define HEIGHT 250.0 /* of the plot of lines */
 #define BAR    26.0

@@ -14,7 +14,7 @@ static const char page_style[] =
     "table{border-collapse:collapse;font-variant-numeric:tabular-nums;display:block;overflow-x:"
     "auto}\n"
     "th,td{padding:.2rem .7rem .2rem 0;text-align:right;vertical-align:top;white-space:nowrap}\n"
-    "th{font-weight:600}td:first-child,th:first-child,.text td,.text th{text-align:left}\n"
+    "th{font-weight:600}td:first-child,th:first-child,.text td,.text th,.word{text-align:left}\n"
     ".text td:last-child{white-space:normal}\n"
     ".figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(28rem,100%),1fr));"
     "gap:0 1.5rem}\n"
@@ -23,10 +23,19 @@ static const char page_style[] =
 
 /* ---- cells ----------------------------------------------------------------------------------- */
 
-static void cell(FILE *to, const char *tag, const char *text) {
-  fprintf(to, "<%s>", tag);
+static void cell_of(FILE *to, const char *tag, const char *attributes, const char *text) {
+  fprintf(to, "<%s%s>", tag, attributes);
   gt_report_escape(to, text);
   fprintf(to, "</%s>", tag);
+}
+
+static void cell(FILE *to, const char *tag, const char *text) {
+  cell_of(to, tag, "", text);
+}
+
+/* Words stand on the left, numbers on the right. */
+static void word_cell(FILE *to, const char *tag, const char *text) {
+  cell_of(to, tag, " class=\"word\"", text);
 }
 
 /* unit: as of a report_column. */
@@ -53,13 +62,13 @@ static void number_cell(FILE *to, double value, const char *unit) {
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-/* A column without a value is left out. */
-static bool is_shown(const report_table *t, const report_column *column) {
+/* Returns the first value of a column; NULL: it has none, and is left out. */
+static const json_t *value_of(const report_table *t, const report_column *column) {
   for (size_t i = 0; *column->title && i < json_array_size(t->rows); i++) {
     const json_t *value = json_object_get(json_array_get(t->rows, i), column->key);
-    if (value && !json_is_null(value)) return true;
+    if (value && !json_is_null(value)) return value;
   }
-  return false;
+  return NULL;
 }
 
 /* The fields of an event. */
@@ -87,7 +96,7 @@ static void value_cell(FILE *to, const report_column *column, const json_t *row)
   const char *unit = column->unit;
   if (unit && *unit == '@') unit = gt_report_text(row, unit + 1);
   if (json_is_string(value))
-    cell(to, "td", *json_string_value(value) ? json_string_value(value) : "-");
+    word_cell(to, "td", *json_string_value(value) ? json_string_value(value) : "-");
   else if (json_is_object(value))
     fields_cell(to, value);
   else if (json_is_boolean(value))
@@ -99,22 +108,22 @@ static void value_cell(FILE *to, const report_column *column, const json_t *row)
 static void write_table(FILE *to, const report_table *t) {
   const char *level = t->run == REPORT_ALL ? "h2" : "h3";
   if (json_array_size(t->rows) == 0) return;
-  bool *shown = GT_NEW_ARRAY(bool, t->ncolumns);
-  for (size_t c = 0; c < t->ncolumns; c++) shown[c] = is_shown(t, &t->columns[c]);
+  const json_t **first = GT_NEW_ARRAY(const json_t *, t->ncolumns);
+  for (size_t c = 0; c < t->ncolumns; c++) first[c] = value_of(t, &t->columns[c]);
   if (t->folded) fprintf(to, "<details%s>", json_array_size(t->rows) <= 40 ? " open" : "");
   cell(to, t->folded ? "summary" : level, t->title);
   fprintf(to, "\n<table%s>\n<tr>", t->folded ? " class=\"text\"" : "");
   for (size_t c = 0; c < t->ncolumns; c++)
-    if (shown[c]) cell(to, "th", t->columns[c].title);
+    if (first[c]) (json_is_string(first[c]) ? word_cell : cell)(to, "th", t->columns[c].title);
   fputs("</tr>\n", to);
   for (size_t i = 0; i < json_array_size(t->rows); i++) {
     fputs("<tr>", to);
     for (size_t c = 0; c < t->ncolumns; c++)
-      if (shown[c]) value_cell(to, &t->columns[c], json_array_get(t->rows, i));
+      if (first[c]) value_cell(to, &t->columns[c], json_array_get(t->rows, i));
     fputs("</tr>\n", to);
   }
   fprintf(to, "</table>%s\n", t->folded ? "</details>" : "");
-  gt_free(shown);
+  gt_free(first);
   if (!*t->note) return;
   cell(to, "p", t->note);
   fputc('\n', to);
@@ -161,6 +170,13 @@ static bool is_equal(char *const *flats, size_t n, const char *key, size_t lengt
   return true;
 }
 
+static void differing_head(FILE *to, const gt_report *p) {
+  fputs("<table class=\"text\">\n<tr><th>key</th>", to);
+  for (size_t i = 0; i < p->n; i++)
+    if (p->runs[i].job) cell(to, "th", p->runs[i].label);
+  fputs("</tr>\n", to);
+}
+
 static void differing_row(FILE *to, char *const *flats, size_t n, const char *key, size_t length) {
   fprintf(to, "<tr><td>%.*s</td>", (int)length, key);
   for (size_t i = 0; i < n; i++) {
@@ -186,10 +202,8 @@ static void settings(FILE *to, const gt_report *p) {
     gt_report_escape(to, flats[0]);
     fputs("</pre></details>\n", to);
   } else if (n > 1) {
-    fputs("<h2>Settings that differ</h2>\n<table class=\"text\">\n<tr><th>key</th>", to);
-    for (size_t i = 0; i < p->n; i++)
-      if (p->runs[i].job) cell(to, "th", p->runs[i].label);
-    fputs("</tr>\n", to);
+    bool begun = false;
+    fputs("<h2>Settings that differ</h2>\n", to);
     for (size_t i = 0; i < n; i++)
       for (const char *line = flats[i]; *line;) {
         const size_t size = strcspn(line, "\n"), length = strcspn(line, "=");
@@ -197,10 +211,14 @@ static void settings(FILE *to, const gt_report *p) {
         bool told = length >= size;
         for (size_t k = 0; k < i && !told; k++)
           told = value_in(flats[k], line, length, &unused) != NULL;
-        if (!told && !is_equal(flats, n, line, length)) differing_row(to, flats, n, line, length);
+        if (!told && !is_equal(flats, n, line, length)) {
+          if (!begun) differing_head(to, p);
+          begun = true;
+          differing_row(to, flats, n, line, length);
+        }
         line += size + (line[size] == '\n');
       }
-    fputs("</table>\n", to);
+    fputs(begun ? "</table>\n" : "<p>The jobs are equal.</p>\n", to);
   }
   for (size_t i = 0; i < n; i++) free(flats[i]);
 }

@@ -129,6 +129,8 @@ lost = [line.replace('"loss":', '"loss":1') for line in lines[half - 2 : half]]
 open("resumed/east.jsonl", "w").write("\n".join(lines[: half - 2] + lost + [json.dumps(again)] + lines[half - 2 :]) + "\n")
 PY
 report 0 resumed --csv resumed.csv
+report 0 resumed 'a&b' --out equal.html
+check "runs of one job have no settings that differ" grep -q '<p>The jobs are equal.</p>' equal.html
 check "repeated work is drawn once" same "$(sed s/resumed/a\\\&b/ resumed.csv | sha256sum)" "$(sha256sum <one.csv)"
 
 cp -r 'a&b' going

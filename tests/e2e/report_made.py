@@ -4,6 +4,7 @@
     report_made.py            writes them into the current folder
     report_made.py --reports  checks what their reports say: prints a line `ok NAME` or `no NAME: FOUND` each"""
 import csv
+import glob
 import json
 import os
 import random
@@ -129,6 +130,18 @@ def area(at):
     return sum(y * (b - a) for (a, y), (b, _) in zip(at, at[1:])) / (at[-1][0] - at[0][0])
 
 
+def beyond(figures):
+    """The labels that reach beyond the right edge of their figure; a digit is 6.7 wide."""
+    for path in glob.glob(f"{figures}/*.svg"):
+        svg = xml.dom.minidom.parse(path).documentElement
+        width = float(svg.getAttribute("viewBox").split()[2])
+        for text in svg.getElementsByTagName("text"):
+            if text.getAttribute("text-anchor") == "middle" and not text.hasAttribute("transform"):
+                label = text.firstChild.data
+                if float(text.getAttribute("x")) + 6.7 * len(label) / 2 > width:
+                    yield label
+
+
 def check_long():
     sent = json.loads(open("long/east.jsonl", encoding="utf-8").read().splitlines()[1300])["wan_bytes_to"][1]
     rates = points("long", "links", "east to west")
@@ -155,7 +168,7 @@ def check_lost():
     check("the overview of a lost region: waits of regions that trained", lambda: table("lost", "results")[0]["wan_wait_percent"], 10)
     check("its times are not known", lambda: [r["wall_s"] for r in table("lost", "regions", "lost") if r["name"] == "north"], [None])
     check("its warning is on the page", lambda: "north: lost; its figures at the end are not known." in page("lost"), True)
-    check("the event says which region", lambda: "<td>lost</td><td>region north, step 3</td>" in page("lost"), True)
+    check("the event says which region", lambda: '<td class="word">lost</td><td>region north, step 3</td>' in page("lost"), True)
     check("a start does not repeat its region", lambda: "region own" in page("lost"), False)
     check("it has no bar", lambda: {r["x"] for r in rows("lost", "time")}, {"east"})
     check("a bar's axis is horizontal", lambda: "horizontal axis: mean over" in described("lost", "time") and "vertical" not in described("lost", "time"), True)
@@ -168,6 +181,8 @@ def check_two():
     check("runs of one name have their paths", lambda: [r["run"] for r in table("two", "results")], ["lost", "again/lost"])
     check("a run whose first region aggregates has a line", lambda: {r["run"] for r in rows("two", "training-samples")}, {"lost", "again/lost"})
     check("bars name run and region", lambda: {(r["run"], r["x"]) for r in rows("two", "time")}, {("lost", "east"), ("again/lost", "solo")})
+    check("the last label is within its figure", lambda: list(beyond("two.figures")), [])
+    check("words and their heads stand on the left", lambda: page("two").count('class="word">sma<') == 2 and '<th class="word">strategy</th>' in page("two"), True)
     check("metrics of two kinds are not compared", lambda: table("two", "differences")[0]["test_metric"], None)
     check("one run with one region has a bar", lambda: [r["y"] for r in rows("lost", "time") if r["series"] == "compute"], ["5"])
 
