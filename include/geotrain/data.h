@@ -284,6 +284,14 @@ size_t gt_data_namesake(const gt_job *job, size_t region);
    region with h 0 is left out (NULL: none).  GT_ERR_DATA: a region has no names. */
 gt_status gt_data_unite(const gt_job *job, const gt_class_names *names,
                         const gt_dataset_info *infos, gt_class_names *all);
+/* The most of anything that another region can say that its data has. */
+#define GT_DATA_SIZE_MAX ((size_t)1 << 28)
+/* Checks what other regions say of their data, before it is used.  GT_ERR_FAULT names the region.
+   gt_data_check_infos ends the texts of infos and sets class_names to NULL; gt_data_check_names
+   checks that a region's class_names, class_names_bytes long, has a name for each class. */
+gt_status gt_data_check_size(const gt_job *job, size_t region, const char *what, size_t n);
+gt_status gt_data_check_infos(const gt_job *job, gt_dataset_info *infos);
+gt_status gt_data_check_names(const gt_job *job, const gt_dataset_info *infos);
 /* Finds the regions that read the same training samples, under any paths: files[r] is the first
    region that reads those of region r; r itself if it has no data.  infos, files: one entry per
    region.  GT_ERR_DATA names the regions if shape, classes, class names or type differ, or if

@@ -48,6 +48,52 @@ gt_status gt_data_unite(const gt_job *job, const gt_class_names *names,
   return GT_OK;
 }
 
+/* ---- what other regions say ------------------------------------------------------------------ */
+
+gt_status gt_data_check_size(const gt_job *job, size_t region, const char *what, size_t n) {
+  if (n <= GT_DATA_SIZE_MAX) return GT_OK;
+  return GT_FAIL(GT_ERR_FAULT, "region %s says that its data has %zu %s; expected at most %zu",
+                 job->regions[region].name, n, what, GT_DATA_SIZE_MAX);
+}
+
+gt_status gt_data_check_infos(const gt_job *job, gt_dataset_info *infos) {
+  for (size_t r = 0; r < job->nregions; r++) {
+    gt_dataset_info *d = &infos[r];
+    const struct {
+      const char *what;
+      size_t n;
+    } sizes[] = {{"rows", d->h},
+                 {"columns", d->w},
+                 {"channels", d->c},
+                 {"classes", d->classes},
+                 {"features", d->features},
+                 {"bytes of class names", d->class_names_bytes}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+      GT_TRY(gt_data_check_size(job, r, sizes[i].what, sizes[i].n));
+    if ((unsigned)d->input > GT_INPUT_IDS ||
+        (d->class_names_sha256[0] && d->class_names_bytes < d->classes))
+      return GT_FAIL(GT_ERR_FAULT, "region %s sends a description of its data that is damaged",
+                     job->regions[r].name);
+    d->class_names = NULL; /* a pointer of another process */
+    d->name[sizeof d->name - 1] = d->vocabulary_sha256[64] = d->class_names_sha256[64] = '\0';
+    d->schema_sha256[64] = d->samples_sha256[64] = d->tests_sha256[64] = '\0';
+  }
+  return GT_OK;
+}
+
+gt_status gt_data_check_names(const gt_job *job, const gt_dataset_info *infos) {
+  for (size_t r = 0; r < job->nregions; r++) {
+    const gt_dataset_info *d = &infos[r];
+    size_t n = 0;
+    for (size_t i = 0; d->class_names && i < d->class_names_bytes; i++)
+      n += d->class_names[i] == '\0';
+    if (d->class_names && n < d->classes)
+      return GT_FAIL(GT_ERR_FAULT, "region %s sends %zu class names; expected %zu",
+                     job->regions[r].name, n, d->classes);
+  }
+  return GT_OK;
+}
+
 /* ---- comparison of regions ------------------------------------------------------------------- */
 
 /* Writes "28 x 28 x 1 uint8 of 10 classes". */

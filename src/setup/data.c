@@ -32,6 +32,16 @@ static void *gather(const gt_run *run, const void *own, size_t bytes) {
   return of_all;
 }
 
+/* Gathers a number from every PS, as gather; a region whose number is too large ends the run. */
+static size_t *gather_sizes(const gt_run *run, size_t own, const char *what) {
+  size_t *all = gather(run, &own, sizeof own);
+  for (size_t r = 0; r < run->job->nregions; r++) {
+    const gt_status status = gt_data_check_size(run->job, r, what, all[r]);
+    if (status != GT_OK) gt_panic(status, "%s", gt_error_text());
+  }
+  return all;
+}
+
 /* Checks that this rank reads the same file as its PS: on another machine the same name can be
    another file. */
 static gt_status same_as_ps(const gt_run *run, const gt_dataset_info *ps) {
@@ -88,6 +98,7 @@ static char *gather_names(const gt_run *run, size_t most) {
   if (bytes > 0 && bytes <= most) /* those of a late region can be longer */
     memcpy(own, run->data.class_names, run->data.class_names_bytes);
   char *all = gather(run, own, most + 1);
+  for (size_t r = 0; r < run->job->nregions; r++) all[r * (most + 1) + most] = '\0';
   gt_free(own);
   return all;
 }
@@ -97,10 +108,8 @@ static char *gather_names(const gt_run *run, size_t most) {
 static char *share_names(const gt_run *run, gt_dataset_info *infos) {
   const size_t n = run->job->nregions;
   size_t most = 0;
-  for (size_t r = 0; r < n; r++) {
-    infos[r].class_names = NULL; /* a pointer of another process */
+  for (size_t r = 0; r < n; r++)
     if (infos[r].class_names_bytes > most) most = infos[r].class_names_bytes;
-  }
   if (gt_data_renamed(run->job, infos) == n) return NULL;
   char *all = gather_names(run, most);
   for (size_t r = 0; r < n; r++)
@@ -122,7 +131,7 @@ static void say_union(const gt_job *job, const gt_class_names *names, size_t n) 
 /* data.classes union: numbers the classes of this region as all regions do. */
 static gt_status unite_classes(gt_run *run) {
   const size_t n = run->job->nregions, own = reads(run) ? run->data.class_names_bytes : 0;
-  size_t *bytes = gather(run, &own, sizeof own), most = 0;
+  size_t *bytes = gather_sizes(run, own, "bytes of class names"), most = 0;
   gt_class_names *names = GT_NEW_ARRAY(gt_class_names, n), all = {0};
   for (size_t r = 0; r < n; r++)
     if (bytes[r] > most) most = bytes[r];
@@ -163,7 +172,7 @@ static void share_merges(gt_run *run, const gt_dataset_info *infos) {
   size_t n = 0;
   if (!infos[first].text) return;
   if (gives) given = merges_of(run, &n);
-  size_t *counts = gather(run, &n, sizeof n);
+  size_t *counts = gather_sizes(run, n, "merges");
   n = counts[first];
   gt_free(counts);
   run->merges = share(run, first, given, n * sizeof *given);
@@ -173,7 +182,7 @@ static void share_merges(gt_run *run, const gt_dataset_info *infos) {
 /* Gives all ranks the text of the first region that has one, of *bytes bytes; NULL: none has.  The
    caller frees it. */
 static char *settle(const gt_run *run, const char *own, size_t *bytes) {
-  size_t *sizes = gather(run, bytes, sizeof *bytes), region = 0;
+  size_t *sizes = gather_sizes(run, *bytes, "bytes of names"), region = 0;
   while (region < run->job->nregions && sizes[region] == 0) region++;
   *bytes = region < run->job->nregions ? sizes[region] : 0;
   gt_free(sizes);
@@ -415,6 +424,11 @@ gt_status gt_setup_open_data(gt_run *run) {
   if (run->job->data.classes == GT_CLASSES_UNION) GT_TRY(agree(run, unite_classes(run)));
   gt_dataset_info *infos = gather(run, &run->data, sizeof run->data);
   assume_late(run, infos);
+  gt_status status = gt_data_check_infos(run->job, infos);
+  if (status != GT_OK) {
+    gt_free(infos);
+    return status;
+  }
   char *names = share_names(run, infos);
   run->tests = GT_NEW_ARRAY(gt_ps_tests, run->job->nregions);
   gt_ps_tests_of(run->job, infos, run->tests);
@@ -425,7 +439,8 @@ gt_status gt_setup_open_data(gt_run *run) {
     gt_free(norm);
     share_merges(run, infos);
   }
-  gt_status status = settle_texts(run);
+  status = gt_data_check_names(run->job, infos);
+  if (status == GT_OK) status = settle_texts(run);
   if (status == GT_OK) status = agree(run, divide(run, infos));
   gt_free(names);
   if (status == GT_OK) status = settle_normalisation(run, infos);

@@ -237,5 +237,41 @@ static void test_refused(void) {
   gt_job_close(job);
 }
 
+/* Whatever another region sends, its texts end, and sizes that no data set has are refused. */
+static void test_what_others_say(void) {
+  gt_job *job = load("file", "own.h5", NULL);
+  size_t *const sizes[] = {&infos[1].h,       &infos[1].w,        &infos[1].c,
+                           &infos[1].classes, &infos[1].features, &infos[1].class_names_bytes};
+  set_up();
+  memset(infos[3].name, 'x', sizeof infos[3].name);
+  memset(infos[3].schema_sha256, 'x', sizeof infos[3].schema_sha256);
+  memset(infos[3].tests_sha256, 'x', sizeof infos[3].tests_sha256);
+  infos[3].class_names = infos[3].name;
+  must(gt_data_check_infos(job, infos));
+  assert_int_equal(strlen(infos[3].name), sizeof infos[3].name - 1);
+  assert_int_equal(strlen(infos[3].schema_sha256), 64);
+  assert_int_equal(strlen(infos[3].tests_sha256), 64);
+  assert_null(infos[3].class_names);
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    const size_t kept = *sizes[i];
+    *sizes[i] = SIZE_MAX;
+    assert_failed(gt_data_check_infos(job, infos), GT_ERR_FAULT,
+                  "region b says that its data has 18446744073709551615 ");
+    *sizes[i] = kept;
+  }
+  infos[2].input = (gt_input)7;
+  assert_failed(gt_data_check_infos(job, infos), GT_ERR_FAULT,
+                "region c sends a description of its data that is damaged");
+  infos[2].input = GT_INPUT_BYTES;
+  name(2, "one\0two\0six");
+  infos[2].class_names_bytes = 2;
+  assert_failed(gt_data_check_infos(job, infos), GT_ERR_FAULT, "damaged");
+  infos[2].class_names_bytes = 8;
+  infos[2].class_names = "one\0two";
+  assert_failed(gt_data_check_names(job, infos), GT_ERR_FAULT,
+                "region c sends 2 class names; expected 3");
+  gt_job_close(job);
+}
+
 TESTS(test_all_one_file, test_some_own, test_pairs, test_by_file, test_kinds, test_validation,
-      test_pipeline, test_class_names, test_refused)
+      test_pipeline, test_class_names, test_refused, test_what_others_say)
