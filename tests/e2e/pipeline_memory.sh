@@ -88,11 +88,11 @@ copies() {
   check "$name: what is planned, by plan" planned "$dir" copies.yaml "$@"
   rm -rf "$dir" # a gigabyte
 }
-copies "ssgd" 0.9
+# A region that is always last holds no message of the other: 8 % of the plan.
+copies "ssgd" 0.8
 told=$(sed -n 's/.*planned memory, MB of the server of: //p' err)
 check "the servers of both copies are told" grep -qE '^east ([0-9.]+), west ([0-9.]+), london \1, paris \2$' <<<"$told"
-copies "ssgd clipped" 0.9 --set train.clip=1
-# A region that is always last holds no message of the other: 8 % of the plan.
+copies "ssgd clipped" 0.8 --set train.clip=1
 copies "sma" 0.8 --set sync.strategy=sma
 copies "asgd-ga" 0.8 --set sync.strategy=asgd-ga
 copies "ama" 0.8 --set sync.strategy=ama
