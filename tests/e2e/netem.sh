@@ -135,6 +135,8 @@ run "train, emulating too" "$GEOTRAIN" train job.yaml --run-dir twice --set trai
 ended "train, emulating too" 0 'warning: .*wan.emulate'
 run "exit code" sh -c 'exit 7'
 ended "exit code" 7
+# Nothing of a run may hold its output open until someone has asked for its exit code.
+check "a caller that reads until the end of a run" timeout 60 "$python" -c "import subprocess; subprocess.run(['bash', '$lab', '--name', '$one', 'run', 'true'], capture_output=True)"
 run "ranks" --ranks 3 -- sh -c hostname
 ended "ranks" 0
 check "ranks of each host" same "$(sort out | uniq -c | tr -s ' \n' ' ')" " 3 east 3 west "
