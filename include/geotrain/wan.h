@@ -78,8 +78,11 @@ bool gt_gateway_drop(gt_gateway *gateway, size_t peer, uint64_t cookie);
 /* Makes all possible progress.  Returns true if there was any. */
 bool gt_gateway_poll(gt_gateway *gateway, gt_ns now);
 /* Returns the latest time for the next gt_gateway_poll: a frame departs or arrives then.  GT_NEVER:
-   nothing is due.  `*large` (NULL is allowed): MPI transfers are pending. */
+   nothing is due.  `*large` (NULL is allowed): not all that was sent has left, or a message is not
+   complete. */
 gt_ns gt_gateway_next(const gt_gateway *gateway, bool *large);
+/* True if polling often is of use: bytes wait for the network, or a message is not complete. */
+bool gt_gateway_urgent(const gt_gateway *gateway);
 /* True if frames leave and arrive by the link model. */
 bool gt_gateway_modelled(const gt_gateway *gateway);
 /* True if a message of the peer has begun to arrive. */

@@ -374,9 +374,9 @@ static void watch(const server *s) {
 
 /* Sleeps as the loop of a run does. */
 static void rest(const server *s, gt_backoff *backoff, gt_ns until) {
-  bool large = false;
-  gt_ns next = s->traffic ? gt_gateway_next(s->traffic->gateway, &large) : GT_NEVER;
-  bool idle = !large && gt_plane_ps_wakes(s->plane);
+  const gt_ns next = s->traffic ? gt_gateway_next(s->traffic->gateway, NULL) : GT_NEVER;
+  const bool urgent = s->traffic && gt_gateway_urgent(s->traffic->gateway),
+             idle = !urgent && gt_plane_ps_wakes(s->plane);
   gt_plane_ps_sleep(s->plane, gt_backoff_next(backoff, idle ? GT_BACKOFF_IDLE : GT_BACKOFF_BUSY,
                                               next < until ? next : until));
 }

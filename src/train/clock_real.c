@@ -157,21 +157,20 @@ static gt_ns next_push(const gt_server *s) {
 /* For planes where a push does not wake the PS.  Sleeps are long until a push is near, then short:
    the worker is idle until its gradient is read. */
 static void rest(gt_server *s, gt_backoff *backoff) {
-  bool large = false;
-  gt_ns until = gt_gateway_next(s->gateway, &large), next = gt_ps_next(s->ps), push = next_push(s),
+  const gt_ns cap = gt_gateway_urgent(s->gateway) ? GT_BACKOFF_BUSY : GT_BACKOFF_IDLE;
+  gt_ns until = gt_gateway_next(s->gateway, NULL), next = gt_ps_next(s->ps), push = next_push(s),
         now = gt_now();
   if (next < until) until = next;
   if (gt_plane_ps_wakes(s->plane)) {
-    gt_plane_ps_sleep(s->plane,
-                      gt_backoff_next(backoff, large ? GT_BACKOFF_BUSY : GT_BACKOFF_IDLE, until));
+    gt_plane_ps_sleep(s->plane, gt_backoff_next(backoff, cap, until));
     return;
   }
   if (push != GT_NEVER && push > now) {
     if (push < until) until = push;
-    gt_backoff_sleep(backoff, large ? GT_BACKOFF_BUSY : GT_BACKOFF_IDLE, until);
+    gt_backoff_sleep(backoff, cap, until);
     if (until == push && gt_now() >= push) gt_backoff_reset(backoff);
   } else
-    gt_backoff_sleep(backoff, large || push != GT_NEVER ? GT_BACKOFF_BUSY : GT_BACKOFF_IDLE, until);
+    gt_backoff_sleep(backoff, push != GT_NEVER ? GT_BACKOFF_BUSY : cap, until);
 }
 
 /* Longer than any turn of the loop: this process was suspended, and perhaps the others as well.

@@ -285,20 +285,35 @@ bool gt_gateway_poll(gt_gateway *gateway, gt_ns now) {
   return any;
 }
 
+/* A modelled link gives a frame to MPI only when it has arrived: the rest of a message is not in
+   flight yet, and polling for it would take CPU time from others. */
+static bool assembles(const gt_gateway *g, size_t peer) {
+  return g->receivers[peer].assembling && !g->timing->modelled;
+}
+
 gt_ns gt_gateway_next(const gt_gateway *gateway, bool *large) {
   gt_ns due = gateway->timing->next_landing(gateway);
-  bool pending = false, modelled = gateway->timing->modelled;
+  bool pending = false;
   for (size_t peer = 0; peer < gateway->nregions; peer++) {
     if (peer == gateway->self) continue;
     const gt_sender *s = &gateway->senders[peer];
-    gt_ns at = gt_sender_due(s, modelled);
+    gt_ns at = gt_sender_due(s, gateway->timing->modelled);
     if (at < due) due = at;
-    /* A modelled link gives a frame to MPI only when it has arrived: the rest of a message is not
-       in flight yet, and polling for it would take CPU time from others. */
-    pending |= s->freed < s->launched || (gateway->receivers[peer].assembling && !modelled);
+    pending |= s->freed < s->launched || assembles(gateway, peer);
   }
   if (large) *large = pending;
   return due;
+}
+
+bool gt_gateway_urgent(const gt_gateway *gateway) {
+  for (size_t peer = 0; peer < gateway->nregions; peer++) {
+    if (peer == gateway->self) continue;
+    const gt_sender *s = &gateway->senders[peer];
+    const bool leaves = s->freed < s->launched &&
+                        (!gateway->ops->waits || gateway->ops->waits(gateway->transport, peer));
+    if (leaves || assembles(gateway, peer)) return true;
+  }
+  return false;
 }
 
 bool gt_gateway_modelled(const gt_gateway *gateway) {

@@ -43,6 +43,8 @@ typedef struct {
   /* Starts sending; the frame is borrowed until `sent` returns true.  slot: 0..window-1, free. */
   void (*send_frame)(gt_transport *t, size_t peer, size_t slot, const void *frame, size_t bytes);
   bool (*sent)(gt_transport *t, size_t peer, size_t slot);
+  /* True if bytes for the peer wait until a connection takes them.  NULL: while any is not sent. */
+  bool (*waits)(const gt_transport *t, size_t peer);
   /* Returns the next frame that has arrived from the peer, valid until `release`; NULL: none. */
   const void *(*receive)(gt_transport *t, size_t peer, size_t *bytes);
   void (*release)(gt_transport *t, size_t peer);

@@ -211,6 +211,16 @@ static bool tcp_sent(gt_transport *t, size_t peer, size_t slot) {
   return l->left || l->slot_sequence[slot] <= l->acked;
 }
 
+/* Frames that have left are kept until they are acknowledged, but nothing can be done for them. */
+static bool tcp_waits(const gt_transport *t, size_t peer) {
+  bool waits = false;
+  for (size_t i = 0; i < t->nstreams; i++) {
+    const gt_stream *s = &t->lanes[peer].streams[i];
+    waits |= s->greeted && (s->sending || s->out_at < s->out_end);
+  }
+  return waits;
+}
+
 static const void *tcp_receive(gt_transport *t, size_t peer, size_t *bytes) {
   gt_lane_pump_in(t, peer);
   const gt_stream *s = gt_lane_next(t, peer);
@@ -339,6 +349,7 @@ const gt_transport_ops gt_transport_tcp = {
     .progress = tcp_progress,
     .send_frame = tcp_send_frame,
     .sent = tcp_sent,
+    .waits = tcp_waits,
     .receive = tcp_receive,
     .release = gt_lane_release,
     .lost = tcp_lost,

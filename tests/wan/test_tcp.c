@@ -255,12 +255,17 @@ static void frames_do_not_follow_later_ones(void) {
   ends[0].wanted += 2;
   step(&ends[0], 0); /* a long frame, and a short one */
   gt_stream *s = ends[0].t->lanes[1].streams;
-  assert_true(s[0].sending != s[1].sending);
+  assert_true(s[0].sending != s[1].sending && gt_transport_tcp.waits(ends[0].t, 1));
   gt_lane_lose(ends[0].t, 1, s[0].sending ? &s[0] : &s[1], "cut");
   ends[0].wanted -= 2;
   const gt_ns start = gt_now();
   exchange(ends, 2, 0);
   assert_true(gt_now() - start < 5 * GT_SECOND);
+  ends[0].wanted++;
+  step(&ends[0], 0); /* this frame has left, and is not acknowledged */
+  assert_false(all_acknowledged(&ends[0], 0) || gt_transport_tcp.waits(ends[0].t, 1));
+  ends[0].wanted--;
+  exchange(ends, 1, 0);
   for (size_t i = 0; i < 2; i++) close_end(&ends[i]);
   streams = 1;
 }
