@@ -10,7 +10,7 @@
 /* What a message of kind MEMBERS says: its range.  value: the number of the proposal or epoch. */
 enum {
   M_LOST,    /* the regions that the sender has lost; value: the newest proposal it has seen */
-  M_JOIN,    /* the sender asks to return: its incarnation */
+  M_JOIN,    /* the sender asks to return: its incarnation; value: the epoch of its checkpoint */
   M_REFUSE,  /* it is refused: the newest round of the group, and its own */
   M_PROPOSE, /* the members of the next epoch */
   M_NEWER,   /* the receiver of a proposal has seen a higher number: value */
@@ -309,12 +309,17 @@ static void take_lost(gt_ps *ps, size_t from, int64_t promised, const int64_t *w
   propose(ps, true);
 }
 
-/* A region that has started again is connected again, but is no member until an epoch says so. */
-static void take_join(gt_ps *ps, size_t from, uint64_t incarnation) {
+/* A region that has started again is connected again, but is no member until an epoch says so.  Its
+   checkpoint is of epoch `number`: a region that has not accepted that one was left out. */
+static void take_join(gt_ps *ps, size_t from, int64_t number, uint64_t incarnation) {
   ps_epoch *e = &ps->epoch;
   const int64_t ended[2] = {-1, -1};
   if (e->outside) e->lost[from] = false;
   if (e->outside || e->out || e->incarnation[from] == incarnation) return;
+  if (number > e->number && number > e->accepted) {
+    leave(ps);
+    return;
+  }
   const bool proposed = e->frozen && e->in[from] && !e->lost[from],
              taken = e->member[from] && e->late[from] && e->ready[from] < e->number;
   if (taken && !e->lost[from]) return; /* it has not entered the epoch yet */
@@ -352,7 +357,7 @@ static void take_proposal(gt_ps *ps, size_t from, int64_t number, const int64_t 
     if (number < e->promised || e->decider != from) say(ps, from, M_NEWER, e->promised, NULL, 0);
     return;
   }
-  e->promised = number;
+  e->promised = e->accepted = number;
   ps->spec.host.epoch(ps->spec.host.ctx, number, NULL);
   e->decider = from;
   e->owes = true;
@@ -508,7 +513,7 @@ gt_status gt_ps_members_message(gt_ps *ps, size_t from, const gt_frame_header *h
     take_lost(ps, from, value, words);
     return GT_OK;
   case M_JOIN:
-    take_join(ps, from, (uint64_t)words[0]);
+    take_join(ps, from, value, (uint64_t)words[0]);
     return GT_OK;
   case M_REFUSE:
     if (e->outside) end_refused(ps, words);

@@ -41,6 +41,7 @@ typedef struct {
      acceptance until all members have entered it, the region makes no step, no round and no
      checkpoint.  owes: the report to the decider waits for the disk. */
   int64_t promised;
+  int64_t accepted; /* the newest proposal of another region that this one has accepted */
   size_t decider;
   bool frozen, owes;
   int64_t beats, owes_since; /* heartbeats so far; then, at the last proposal; 0: none */

@@ -85,6 +85,14 @@ begin() {
   pids[$region]=$!
 }
 
+# ranks_of REGION: the process ids of its ranks.
+ranks_of() {
+  local p
+  for p in $(living); do
+    tr '\0' ' ' 2>/dev/null <"/proc/$p/cmdline" | grep -q -- "--region $1 " && echo "$p"
+  done
+}
+
 # end REGION NAME CODE WORD...: waits for it, and checks its code and words.
 end() {
   local region=$1 name=$2

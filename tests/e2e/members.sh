@@ -9,10 +9,7 @@ meet_over "${over:-tcp}"
 
 # kill_site SITE: all its ranks, and its launcher.
 kill_site() {
-  local p
-  for p in $(living); do
-    tr '\0' ' ' 2>/dev/null <"/proc/$p/cmdline" | grep -q -- "--region $1 " && kill -KILL "$p"
-  done
+  kill -KILL $(ranks_of "$1")
   wait "${pids[$1]}"
 }
 
@@ -73,19 +70,41 @@ back() {
   check "$name: watch says so, too" grep -q '^done' <("$GEOTRAIN" watch --once "$name-$lost")
 }
 
+# go_on RUN: east and west make two rounds of checkpoints without north, and are killed.
+go_on() {
+  local site first
+  for site in east west; do epoch "$site" 1; done
+  first=$(newest_round "$1-east")
+  for _ in $(seq 600); do
+    [ "$(newest_round "$1-east")" -ge $((first + 2)) ] && break
+    pause 0.05
+  done
+  for site in east west; do kill_site "$site" 2>/dev/null; done
+}
+
+# North stands still until the others have gone on and started again: it leaves them the run.
+forgotten() {
+  local name=forgotten site frozen
+  for site in "${sites[@]}"; do begin "$site" "$name" "$@"; done
+  trains "$name-north"
+  frozen=$(ranks_of north)
+  kill -STOP $frozen
+  go_on "$name"
+  for site in east west; do begin "$site" "$name" --resume "$@"; done
+  kill -CONT $frozen
+  end north "$name" 75 'the other regions continue without region north'
+  for site in east west; do end "$site" "$name" 5 'for the other regions to take region (east|west) back'; done
+  for site in "${sites[@]}"; do begin "$site" "$name" --resume "$@"; done
+  all_end "$name" "all start again"
+}
+
 # All are killed in epoch 1, in which north is no member, and start again: north returns.
 all_again() {
   local name=again site
   for site in "${sites[@]}"; do begin "$site" "$name" "$@"; done
   trains "$name-north"
   kill_site north 2>/dev/null
-  for site in east west; do epoch "$site" 1; done
-  first=$(newest_round "$name-east")
-  for _ in $(seq 600); do
-    [ "$(newest_round "$name-east")" -ge $((first + 2)) ] && break
-    pause 0.05
-  done
-  for site in east west; do kill_site "$site" 2>/dev/null; done
+  go_on "$name"
   for site in "${sites[@]}"; do begin "$site" "$name" --resume "$@"; done
   all_end "$name" "all start again" 'epoch [2-9] begins with the regions east, west, north'
 }
@@ -112,8 +131,7 @@ minority() {
 # worker_of SITE: the process id of its worker.
 worker_of() {
   local p
-  for p in $(living); do
-    tr '\0' ' ' 2>/dev/null <"/proc/$p/cmdline" | grep -q -- "--region $1 " || continue
+  for p in $(ranks_of "$1"); do
     grep -qszFx -e OMPI_COMM_WORLD_RANK=1 -e PMI_RANK=1 "/proc/$p/environ" && echo "$p"
   done
 }
@@ -179,6 +197,7 @@ if [ "$full" = yes ]; then
   check "sma: the record has the residual that was dropped" grep -q '"event":"members".*"dropped":' sma-west/west.jsonl
   lose east ssgd --set sync.strategy=ssgd
   all_again --set sync.strategy=sma
+  forgotten --set sync.strategy=sma
 fi
 minority --set sync.strategy=asgd-ga
 all_signalled --set sync.strategy=sma

@@ -33,13 +33,11 @@ RANDOM=$seed
 below() { drawn=$(((RANDOM << 15 | RANDOM) % $1)); }
 one_of() { below $# && shift "$drawn" && drawn=$1; }
 
-# ranks_of SITE: process ids of its ranks; before the ranks exist, that of its launcher.
-ranks_of() {
-  local p found=()
-  for p in $(living); do
-    tr '\0' ' ' 2>/dev/null <"/proc/$p/cmdline" | grep -q -- "--region $1 " && found+=("$p")
-  done
-  echo "${found[@]:-${pids[$1]}}"
+# targets_of SITE: process ids of its ranks; before the ranks exist, that of its launcher.
+targets_of() {
+  local found
+  found=$(ranks_of "$1")
+  echo ${found:-${pids[$1]}}
 }
 
 begin_all() {
@@ -54,7 +52,7 @@ running() { kill -0 "${pids[$1]}" 2>/dev/null; }
 look_after() {
   local site gone=no
   for site in "${sites[@]}"; do
-    if running "$site" && [ "$(ranks_of "$site")" = "${pids[$site]}" ]; then
+    if running "$site" && [ "$(targets_of "$site")" = "${pids[$site]}" ]; then
       echo "      the launcher of $site has no ranks: it is killed"
       kill -KILL "${pids[$site]}"
     fi
@@ -107,7 +105,7 @@ named() {
 # strike SITE: sends the signal to one rank of the site, or to all; a stop ends after $for seconds.
 strike() {
   local victims
-  read -ra victims < <(ranks_of "$1")
+  read -ra victims < <(targets_of "$1")
   [ "$whole" = yes ] || { below ${#victims[@]} && victims=("${victims[$drawn]}"); }
   kill "-$signal" "${victims[@]}" 2>/dev/null
   [ "$signal" = STOP ] || return

@@ -60,8 +60,8 @@ typedef struct {
   world *w;
   gt_rng rng;
   gt_ns alone[W_REGIONS]; /* since when a region is a minority or out */
-  bool cut;
-  int64_t kills, returns, cuts, ends; /* how often each occurred */
+  bool cut, holds;
+  int64_t kills, returns, cuts, ends, held; /* how often each occurred */
 } run;
 
 static size_t alive(const world *w) {
@@ -90,8 +90,26 @@ static void halve(run *r) {
         w_cut(w, a, b, NOTICE);
 }
 
+/* What a region sends to another one arrives later: no region is lost. */
+static void hold(run *r) {
+  world *w = r->w;
+  const size_t a = (size_t)gt_rng_below(&r->rng, w->n), b = (size_t)gt_rng_below(&r->rng, w->n);
+  const w_link *back = &w->links[b][a];
+  w_link *link = &w->links[a][b];
+  if (a == b || w->regions[a].dead || w->regions[b].dead || link->cut || back->cut || link->down ||
+      back->down || link->notice != GT_NEVER || back->notice != GT_NEVER)
+    return;
+  link->cut = true;
+  link->heal = w->now + 1 + (gt_ns)gt_rng_below(&r->rng, (uint64_t)(4 * NOTICE));
+  r->held++;
+}
+
 static void disturb(run *r) {
   world *w = r->w;
+  if (r->holds && gt_rng_below(&r->rng, 2)) {
+    hold(r);
+    return;
+  }
   const uint64_t what = gt_rng_below(&r->rng, 8);
   const size_t dead = any(r, true), region = any(r, false);
   if (what < 6 && region < w->n && alive(w) > 1 && (dead == w->n || what < 2)) {
@@ -255,7 +273,8 @@ static bool is_over(const world *w) {
 /* most: of losses, returns and cuts. */
 static void lose_in(const w_spec *spec, const w_problem *problem, uint64_t most, run *sum) {
   const w_spec s = *spec;
-  run r = {.w = w_open(spec), .rng = gt_rng_make(spec->seed, GT_RNG_TEST, 12, 0)};
+  run r = {
+      .w = w_open(spec), .rng = gt_rng_make(spec->seed, GT_RNG_TEST, 12, 0), .holds = sum->holds};
   world *w = r.w;
   w->problem = problem;
   const bool ssgd = strcmp(s.strategy, "ssgd") == 0 && !s.no_data;
@@ -280,6 +299,7 @@ static void lose_in(const w_spec *spec, const w_problem *problem, uint64_t most,
   sum->returns += r.returns;
   sum->cuts += r.cuts;
   sum->ends += r.ends;
+  sum->held += r.held;
   w_close(w);
 }
 
@@ -308,6 +328,17 @@ static void test_more_losses(void) {
   const size_t n = getenv("SEED") ? 0 : sizeof found / sizeof *found;
   for (size_t i = 0; i < n; i++) lose_many(found[i], 1, 14);
   lose_many(60000, cases(6000, 300), 14);
+}
+
+/* Also directions in which nothing arrives for a time. */
+static void test_holds(void) {
+  const char *only = getenv("SEED");
+  run sum = {.holds = true};
+  const uint64_t worlds = only ? 1 : cases(6000, 300),
+                 first = only ? strtoull(only, NULL, 10) : 100000;
+  for (uint64_t k = first; k < first + worlds; k++) lose(k, 24, &sum);
+  printf("%lld kills, %lld returns, %lld cuts, %lld holds\n", (long long)sum.kills,
+         (long long)sum.returns, (long long)sum.cuts, (long long)sum.held);
 }
 
 /* Rounds of sma that do not wait for all: contributions are in flight, late, or in means that a
@@ -438,4 +469,46 @@ static void test_divisors(void) {
   assert_true(checked > (int64_t)worlds);
 }
 
-TESTS(test_losses, test_more_losses, test_quorum, test_positions, test_divisors)
+/* ---- a member that was left out and does not know it ------------------------------------------ */
+
+static void step_until(world *w, bool (*done)(const world *)) {
+  const gt_ns limit = w->now + 120 * GT_SECOND;
+  while (!done(w)) w_check(w, w->now < limit && w_step(w));
+}
+
+static bool have_gone_on(const world *w) {
+  for (size_t i = 1; i < w->n; i++)
+    if (w_view(w, i).epoch == 0 || w_view(w, i).steps < w_view(w, 0).steps + 6) return false;
+  return true;
+}
+
+static bool is_out(const world *w) {
+  return w_view(w, 0).out;
+}
+
+/* The members of the new epoch start again before they have told it: it leaves them the run, in
+   which they are far ahead of it. */
+static void test_forgotten(void) {
+  w_spec s = w_random("sma", false, 3, 1);
+  s.change = true;
+  s.tie = s.nregions;
+  s.options.period = 2;
+  s.checkpoint_every.steps = 2;
+  s.write_s = 0.001;
+  s.until.epochs = 4;
+  for (size_t i = 0; i < s.nregions; i++)
+    s.weights[i] = s.slow[i] = 1, s.workers[i] = 1, s.samples[i] = 100;
+  w_place_over(&s, GT_TOPOLOGY_MESH);
+  world *w = w_open(&s);
+  while (w_view(w, 0).steps < 4) w_check(w, w_step(w));
+  for (size_t i = 1; i < w->n; i++) w_cut(w, 0, i, NOTICE);
+  step_until(w, have_gone_on);
+  for (size_t i = 1; i < w->n; i++) w_kill(w, i, NOTICE);
+  for (size_t i = 1; i < w->n; i++) w_return(w, i, NOTICE);
+  step_until(w, is_out);
+  for (size_t i = 0; i < w->n; i++) w_check(w, w->regions[i].refused == 0);
+  w_close(w);
+}
+
+TESTS(test_losses, test_more_losses, test_holds, test_quorum, test_positions, test_divisors,
+      test_forgotten)
