@@ -297,12 +297,13 @@ void gt_lane_forget(gt_transport *t, size_t peer) {
   l->forgotten = true;
 }
 
-/* True for a gateway that has reached an earlier start of the peer only, if the group has taken this
-   start before the run began: the peer begins the run with the others, and is not lost to it. */
+/* True for a gateway that has reached an earlier start of the peer only, and has not given it up, if
+   the group has taken this start before the run began: the peer begins the run with the others, and
+   is not lost to it. */
 static bool begins_the_run(const gt_transport *t, size_t peer, uint64_t start) {
   const gt_transport *group = t->tcp->open[GT_TCP_OF_PEERS];
   const gt_lane *l = &t->lanes[peer];
-  return !t->keeps && l->acked == 0 && l->received == 0 && group &&
+  return !t->keeps && !l->forgotten && l->acked == 0 && l->received == 0 && group &&
          group->lanes[peer].start == start && !group->lanes[peer].returned;
 }
 
@@ -323,10 +324,11 @@ static void begin_anew(gt_transport *t, size_t peer, const gt_stream *on, uint64
     gt_log(GT_LOG_WARN, "region %s has started again", t->tcp->base.names[peer]);
     l->former[l->nformer++ % GT_TCP_FORMER] = l->start;
   }
+  const bool begins = begins_the_run(t, peer, start);
   l->left = l->forgotten = false;
   for (size_t i = 0; i < t->nstreams; i++)
     if (&l->streams[i] != on) drop(l, &l->streams[i]);
-  if ((t->keeps && !t->past && !t->tcp->base.late[peer]) || begins_the_run(t, peer, start)) {
+  if ((t->keeps && !t->past && !t->tcp->base.late[peer]) || begins) {
     l->acked = l->begun = 0;
     for (uint64_t n = 1; n <= l->queued; n++) entry_at(l, n)->carrier = NULL;
     return;

@@ -56,12 +56,16 @@ static gt_endpoint *open_tcp(size_t self, bool restarts) {
   return tcp;
 }
 
-static void open_end(end *e, size_t self, bool restarts) {
+static void open_gateway(end *e) {
   static const size_t windows[] = {WINDOW, WINDOW};
-  *e = (end){.tcp = open_tcp(self, restarts), .self = self};
   const gt_transport_spec spec = {
-      .nregions = 2, .self = self, .windows = windows, .frame_bytes = BYTES, .endpoint = e->tcp};
+      .nregions = 2, .self = e->self, .windows = windows, .frame_bytes = BYTES, .endpoint = e->tcp};
   e->t = gt_transport_tcp.open(&alone, &spec);
+}
+
+static void open_end(end *e, size_t self, bool restarts) {
+  *e = (end){.tcp = open_tcp(self, restarts), .self = self};
+  open_gateway(e);
 }
 
 static gt_lane *lane_of(const end *e) {
@@ -655,6 +659,37 @@ static void a_start_before_the_run_begins_is_in_it(void) {
   }
 }
 
+/* The gateway of a has given b up when b comes for the first time; the group has met b by then. */
+static void give_up_absent_b(void) {
+  end a, b = {.tcp = open_tcp(1, true), .self = 1};
+  open_end(&a, 0, true);
+  (void)gt_endpoint_peers(a.tcp);
+  (void)gt_endpoint_peers(b.tcp);
+  const gt_lane *group = &((gt_tcp *)a.tcp)->open[GT_TCP_OF_PEERS]->lanes[1];
+  gt_transport_tcp.forget(a.t, 1);
+  while (group->start != b.tcp->start) {
+    gt_transport_tcp.progress(a.t);
+    gt_transport_tcp.progress(((gt_tcp *)b.tcp)->open[GT_TCP_OF_PEERS]);
+  }
+  open_gateway(&b);
+  const gt_ns until = gt_now() + gt_from_seconds(LIMIT_S);
+  gt_loss loss = GT_NOT_LOST;
+  while (loss == GT_NOT_LOST && gt_now() < until) {
+    step(&a, &b);
+    step(&b, &a);
+    loss = gt_transport_tcp.lost(a.t, 1);
+  }
+  _exit(loss == GT_STARTED_AGAIN ? 0 : 1);
+}
+
+static void a_region_that_was_given_up_is_noticed(void) {
+  int ended;
+  const pid_t child = fork();
+  if (child == 0) give_up_absent_b();
+  assert_int_equal(waitpid(child, &ended, 0), child);
+  assert_int_equal(ended, 0);
+}
+
 static int set_up(void **state) {
   (void)state;
   port = find_port();
@@ -669,4 +704,4 @@ TESTS_BETWEEN(set_up, NULL, lanes_begin_anew, a_start_is_taken_while_a_frame_wai
               a_region_that_came_and_died_is_late, a_gateway_can_come_before_it_is_forgotten,
               a_group_does_not_wait_for_a_region_that_was_lost,
               a_region_can_start_again_before_all_have_met, a_lost_region_is_not_refused,
-              a_start_before_the_run_begins_is_in_it)
+              a_start_before_the_run_begins_is_in_it, a_region_that_was_given_up_is_noticed)
