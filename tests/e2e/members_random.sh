@@ -55,7 +55,7 @@ import json, sys
 for name in sys.argv[1:]:
     last = 0
     for line in map(json.loads, open(name)):
-        if line["event"] == "resumed": break
+        if last and line["event"] in ("start", "resumed"): break
         assert line.get("step", last) >= last, f"{name}: after step {last}: {line}"
         last = line.get("step", last)' "$@"
 }
