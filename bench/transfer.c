@@ -17,6 +17,7 @@
 
 #define LIMIT_S 300.0
 #define PINGS   5
+#define RUN     UINT64_C(77) /* that of a group is 1 */
 enum { RECEIVER, SENDER, SIDES };
 
 /* What the sides tell each other. */
@@ -26,7 +27,6 @@ typedef struct {
 
 typedef struct {
   gt_gateway *gateway;
-  size_t self;
   uint64_t answer; /* value of the last PONG */
   bool arrived;
 } side;
@@ -55,7 +55,9 @@ static void on_departed(void *ctx, size_t peer, uint64_t cookie, gt_ns now) {
   (void)ctx, (void)peer, (void)cookie, (void)now;
 }
 
-static void poll_once(side *s, gt_backoff *backoff) {
+static void poll_once(side *s, gt_backoff *backoff, gt_ns since) {
+  if (gt_seconds(gt_now() - since) > LIMIT_S)
+    gt_panic(GT_ERR_LOST, "waited %.0f s for the other side", LIMIT_S);
   if (gt_gateway_poll(s->gateway, gt_now()))
     gt_backoff_reset(backoff);
   else
@@ -75,11 +77,7 @@ static double ask(side *s, gt_msg_kind kind, const void *payload, size_t bytes, 
   gt_backoff_reset(&backoff);
   s->answer = 0;
   gt_gateway_send(s->gateway, RECEIVER, &head, payload, bytes, bytes > 0 ? value : 0, since);
-  while (s->answer != value) {
-    poll_once(s, &backoff);
-    if (gt_seconds(gt_now() - since) > LIMIT_S)
-      gt_panic(GT_ERR_LOST, "no answer after %.0f s", LIMIT_S);
-  }
+  while (s->answer != value) poll_once(s, &backoff, since);
   return gt_seconds(gt_now() - since);
 }
 
@@ -93,9 +91,10 @@ static double send_all(side *s, const void *payload, size_t bytes) {
 }
 
 static void receive(side *s) {
+  const gt_ns since = gt_now();
   gt_backoff backoff = {0};
   gt_backoff_reset(&backoff);
-  while (!s->arrived) poll_once(s, &backoff);
+  while (!s->arrived) poll_once(s, &backoff, since);
 }
 
 static void transfer(gt_peers *peers, gt_endpoint *endpoint, size_t self, char **argv) {
@@ -105,7 +104,7 @@ static void transfer(gt_peers *peers, gt_endpoint *endpoint, size_t self, char *
   const gt_link_spec link = {
       .bandwidth_bps = 1e6 * strtod(argv[2], NULL), .latency_s = latency_s, .back_s = latency_s};
   const gt_link_spec links[SIDES] = {link, link};
-  side s = {.self = self};
+  side s = {0};
   const gt_gateway_spec spec = {.nregions = SIDES,
                                 .self = self,
                                 .names = names,
@@ -147,7 +146,7 @@ static gt_endpoint *open_tcp(size_t self, int argc, char **argv) {
                             .patience_s = 60};
   gt_endpoint *endpoint;
   if (gt_tcp_open(&endpoint, &spec) != GT_OK) gt_panic(GT_ERR_JOB, "%s", gt_error_text());
-  gt_endpoint_set_run(endpoint, UINT64_C(0x7472616e73666572));
+  gt_endpoint_set_run(endpoint, RUN);
   return endpoint;
 }
 
