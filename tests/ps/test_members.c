@@ -476,6 +476,10 @@ static void step_until(world *w, bool (*done)(const world *)) {
   while (!done(w)) w_check(w, w->now < limit && w_step(w));
 }
 
+static bool has_begun(const world *w) {
+  return w_view(w, 0).steps >= 4;
+}
+
 static bool have_gone_on(const world *w) {
   for (size_t i = 1; i < w->n; i++)
     if (w_view(w, i).epoch == 0 || w_view(w, i).steps < w_view(w, 0).steps + 6) return false;
@@ -500,7 +504,7 @@ static void test_forgotten(void) {
     s.weights[i] = s.slow[i] = 1, s.workers[i] = 1, s.samples[i] = 100;
   w_place_over(&s, GT_TOPOLOGY_MESH);
   world *w = w_open(&s);
-  while (w_view(w, 0).steps < 4) w_check(w, w_step(w));
+  step_until(w, has_begun);
   for (size_t i = 1; i < w->n; i++) w_cut(w, 0, i, NOTICE);
   step_until(w, have_gone_on);
   for (size_t i = 1; i < w->n; i++) w_kill(w, i, NOTICE);

@@ -667,12 +667,12 @@ static void give_up_absent_b(void) {
   (void)gt_endpoint_peers(b.tcp);
   const gt_lane *group = &((gt_tcp *)a.tcp)->open[GT_TCP_OF_PEERS]->lanes[1];
   gt_transport_tcp.forget(a.t, 1);
-  while (group->start != b.tcp->start) {
+  const gt_ns until = gt_now() + gt_from_seconds(LIMIT_S);
+  while (group->start != b.tcp->start && gt_now() < until) {
     gt_transport_tcp.progress(a.t);
     gt_transport_tcp.progress(((gt_tcp *)b.tcp)->open[GT_TCP_OF_PEERS]);
   }
   open_gateway(&b);
-  const gt_ns until = gt_now() + gt_from_seconds(LIMIT_S);
   gt_loss loss = GT_NOT_LOST;
   while (loss == GT_NOT_LOST && gt_now() < until) {
     step(&a, &b);
